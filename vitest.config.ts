@@ -16,7 +16,9 @@ const NOT_UNIT = [
   'test/chaos/**',
   'test/docker/**',
   'test/ecosystem/**',
+  'test/apis/**',
   'test/sim/seeds-*',
+  'test/sim/styles/seeds-*',
 ];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map(integrationTest);
@@ -158,10 +160,11 @@ export default defineConfig({
       {
         test: {
           name: 'sim',
-          include: ['test/sim/seeds-*.test.ts'],
+          include: ['test/sim/seeds-*.test.ts', 'test/sim/styles/seeds-*.test.ts'],
           env: {
             SIM_SEEDS: process.env.SIM_SEEDS ?? '10',
             FLEET_SEEDS: process.env.FLEET_SEEDS ?? process.env.SIM_SEEDS ?? '4', // each takes longer
+            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '20',
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
@@ -170,8 +173,11 @@ export default defineConfig({
       {
         test: {
           name: 'sim-all',
-          include: ['test/sim/seeds-*.test.ts'],
-          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '10000' },
+          include: ['test/sim/seeds-*.test.ts', 'test/sim/styles/seeds-*.test.ts'],
+          env: {
+            SIM_SEEDS: process.env.SIM_SEEDS ?? '10000',
+            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '10000',
+          },
           maxWorkers: ALL_CORES,
         },
       },
@@ -265,6 +271,18 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
+          maxWorkers: 1,
+        },
+      },
+      // APIs of other projects, read by the service while it is killed. `API_SECONDS` is how long each is written to.
+      {
+        test: {
+          name: 'apis-all',
+          include: ['test/apis/**/*.test.ts'],
+          globalSetup: ['test/integration/services.ts'],
+          env: { API_SECONDS: process.env.API_SECONDS ?? '60' },
+          testTimeout: 1_200_000,
+          hookTimeout: 600_000, // a download may come first
           maxWorkers: 1,
         },
       },

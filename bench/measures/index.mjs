@@ -1,5 +1,6 @@
 // @ts-check
 // Every row, in the order of the table.
+import { cpuDescribed } from './cpu-described.mjs';
 import { cpuNew } from './cpu-new.mjs';
 import { cpuUnchanged } from './cpu-unchanged.mjs';
 import { eventLoop } from './event-loop.mjs';
@@ -29,6 +30,7 @@ export const MEASURES = [
   fleetRest,
   cpuUnchanged,
   cpuNew,
+  cpuDescribed,
   throughput,
   memory,
   restart,

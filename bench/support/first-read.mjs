@@ -32,15 +32,17 @@ const ASK_EVERY_MS = 1_050;
  *
  * @param {Context} context
  * @param {readonly string[]} [nodeFlags] Default none.
+ * @param {boolean} [isNumbered] Whether they are read from numbered pages, by a description. Default from the sandbox.
  * @returns {Promise<InitialSnapshot>}
  */
-export async function firstRead(context, nodeFlags = []) {
+export async function firstRead(context, nodeFlags = [], isNumbered = false) {
   const { scope } = context;
   const orders = firstReadOrders(context);
   const { known, service } = await startReadingOrders(context, scope, {
     orders,
     pollIntervalMs: 60_000,
     nodeFlags,
+    isNumbered,
   });
   const begin = await warm(service, orders);
   const line = await service.logged(firstReadDone('orders'));

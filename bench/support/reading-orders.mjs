@@ -1,5 +1,8 @@
 // @ts-check
 // An initial snapshot of all orders without a quota, begun.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startChild } from './child.mjs';
 import { NO_QUOTA, startSandbox, UNLIMITED } from './sandbox.mjs';
 import { startService, stateFolder } from './service.mjs';
 import { deleteTopics } from './topics.mjs';
@@ -24,12 +27,13 @@ export const WITHOUT_QUOTA = {
  * @param {object} options
  * @param {number} options.orders
  * @param {number} options.pollIntervalMs
+ * @param {boolean} [options.isNumbered] Whether they are read from numbered pages, by a description. Default from the sandbox.
  * @param {number} [options.requestLogLimit] Arrivals that are remembered. Default the sandbox's.
  * @param {readonly string[]} [options.nodeFlags] Default none.
  * @returns {Promise<{ readonly known: Known, readonly service: import('./service.mjs').Service }>}
  */
 export async function startReadingOrders(context, scope, options) {
-  const { orders, pollIntervalMs, requestLogLimit, nodeFlags = [] } = options;
+  const { orders, pollIntervalMs, isNumbered = false, requestLogLimit, nodeFlags = [] } = options;
   context.tell(`an initial snapshot of ${orders} orders`);
   const prefix = context.prefix();
   scope.add(() => deleteTopics(context, prefix));
@@ -40,10 +44,33 @@ export async function startReadingOrders(context, scope, options) {
     ...(requestLogLimit !== undefined && { requestLogLimit }),
   });
   const settings = {
-    ...WITHOUT_QUOTA,
+    ...(isNumbered ? await numberedPages(scope, sandbox, orders) : WITHOUT_QUOTA),
     RESOURCES: 'orders',
     POLL_INTERVAL_MS: String(pollIntervalMs),
   };
   const known = { sandbox, prefix, state, settings };
   return { known, service: await startService(context, scope, { ...known, nodeFlags }) };
+}
+
+/**
+ * Serves the orders of a sandbox in numbered pages.
+ *
+ * @param {import('./scope.mjs').Scope} scope
+ * @param {import('./sandbox.mjs').Sandbox} sandbox
+ * @param {number} orders
+ * @returns {Promise<Readonly<Record<string, string>>>} settings with which the service reads them.
+ */
+async function numberedPages(scope, { url, apiKey }, orders) {
+  const options = { sandbox: { url, apiKey }, orders };
+  const child = await startChild(scope, './numbered-pages-process.mjs', [JSON.stringify(options)]);
+  const file = join(stateFolder(scope), 'numbered.json');
+  const list = {
+    ...{ path: '/orders', query: { _page: '{page}', _limit: '{limit}' }, limit: 1_000 },
+    ...{ paging: 'page', first: 1, records: '', total: { header: 'X-Total-Count' } },
+    ...{ key: 'order_number', updated: 'updated_at' },
+  };
+  const quota = `${NO_QUOTA}/min per list`;
+  const description = { format: 1, api: 'numbered', auth: 'none', quota, lists: { orders: list } };
+  writeFileSync(file, JSON.stringify(description));
+  return { API_DESCRIPTION: file, API_BASE_URL: String(child.first) };
 }

@@ -1,9 +1,11 @@
+import { concatMap, defer, map, of, switchMap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { ListDescription } from '../description/description.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
 import { pageSlots as newPageSlots } from '../streams/flow/page-slots.ts';
 import type { PageSlots } from '../streams/flow/page-slots.ts';
+import { withTotal } from '../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../streams/decode/response.ts';
 import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 import type { PagePlan } from '../streams/http/page-plan.ts';
@@ -81,26 +83,61 @@ export function pageLanes(
       limit,
       pageSlots,
       scan: (query, more = {}) =>
-        pages({
-          request: (page) => request({ ...query, ...page }, limit),
-          keyOf,
-          list: task.list,
-          pageSize,
-          leftOut,
-          plan,
-          contents,
-          permit: () => pageSlots.acquire,
-          ahead,
-          ...more,
-          onTrouble: (trouble, offset) => {
-            hooks.onTrouble({ trouble, offset });
-            more.onTrouble?.(trouble, offset);
-          },
-        }),
+        counted(
+          task.list,
+          query,
+          more.from,
+          () => request({ isTotal: true }, limit),
+          (total) =>
+            pages({
+              request: (page) =>
+                request({ ...query, ...page }, limit).pipe(
+                  map((answer) => (total === undefined ? answer : withTotal(answer, total))),
+                ),
+              keyOf,
+              list: task.list,
+              pageSize,
+              leftOut,
+              plan,
+              contents,
+              permit: () => pageSlots.acquire,
+              ahead,
+              ...more,
+              onTrouble: (trouble, offset) => {
+                hooks.onTrouble({ trouble, offset });
+                more.onTrouble?.(trouble, offset);
+              },
+            }),
+        ),
       settler: (span) => () => {
         logicalClock.settle(span.begin);
         pageSlots.release();
       },
     };
   };
+}
+
+/**
+ * Runs a scan of a list whose total has a request of its own: the total is requested before and after the scan. The pages have the first
+ * total, and the last page has the second one, so that a total that changed is noticed. Scans of other lists, of windows, and from a stored
+ * position are run without requests for the total.
+ */
+function counted(
+  { total }: ListDescription,
+  query: object,
+  from: PagesOptions['from'],
+  requestTotal: () => Observable<Answer>,
+  scan: (total: number | undefined) => Observable<ScanPage>,
+): Observable<ScanPage> {
+  const isCounted = typeof total === 'object' && 'path' in total && !from && !('from' in query);
+  if (!isCounted) return scan(undefined);
+  return defer(requestTotal).pipe(
+    switchMap((before) => scan(before.total)),
+    concatMap((page) => {
+      if (page.next) return of(page);
+      return requestTotal().pipe(
+        map((after) => ({ ...page, answer: withTotal(page.answer, after.total) })),
+      );
+    }),
+  );
 }

@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { CellarstreamError } from '../core/errors.ts';
 import type { ApiDescription } from '../description/description.ts';
 import { parseDescription } from '../description/read-description.ts';
-import { unsupportedFeatures } from '../description/supported.ts';
 import { WINE } from '../description/wine/wine.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
 import { isQuoted, QUOTED, settingTexts, unreadable } from './setting-texts.ts';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import type { SettingProblem } from './setting-texts.ts';
 import { settingsFor } from './settings.ts';
 
 /** Sources of the settings for {@link loadConfig}, and the groups that are required. */
@@ -52,10 +51,6 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const problems: SettingProblem[] = [];
   const texts = settingTexts(env, cwd, problems);
   const description = options.description ?? descriptionOf(options, texts);
-  // The instance of a fleet reads the API with the settings of its accounts.
-  if (needs.some((need) => need === 'api') || texts.ACCOUNTS_DIR !== undefined) {
-    expectSupported(description, texts);
-  }
   const parsed = settingsFor(description).schema.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
     const name = String(path[0]);
@@ -91,14 +86,6 @@ function descriptionText(path: string): string {
   } catch (error) {
     throw settingsError([{ name: 'API_DESCRIPTION', advice: unreadable(error) }]);
   }
-}
-
-function expectSupported(description: ApiDescription, { API_DESCRIPTION }: SettingTexts): void {
-  const file = basename(API_DESCRIPTION ?? '');
-  const lines = unsupportedFeatures(description).map(
-    (feature) => `API_DESCRIPTION ${file}: ${feature} is not supported yet`,
-  );
-  if (lines.length > 0) throw new CellarstreamError('SETTINGS', lines.join('\n'));
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

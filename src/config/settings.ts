@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { parameterSetting } from '../description/checks.ts';
 import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
-import { loginOf } from '../description/description.ts';
+import { loginOf, MIN_PAGE_SIZE } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { describedQuota } from '../description/quota-limits.ts';
-import { MIN_PAGE_SIZE } from '../description/supported.ts';
 import {
   brokers,
   certificates,

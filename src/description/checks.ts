@@ -5,6 +5,7 @@ import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import { CREDENTIALS, isCredential } from './credentials.ts';
+import { MIN_PAGE_SIZE } from './description.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { perMinuteOf } from './quota-limits.ts';
 import { variablesIn } from './template.ts';
@@ -247,6 +248,15 @@ function listProblems(
   }
   if (sent.has('limit') && limit === undefined) {
     wrongList('needs limit, the greatest page size: a parameter sends {limit}');
+  }
+  if (sent.has('offset') && !sent.has('limit')) {
+    const message = 'is offset, but no parameter sends {limit}, the size of a page';
+    problems.push({ path: at('paging'), message });
+  }
+  const overlaps = paging === 'offset' || (paging === 'page' && sent.has('limit'));
+  if (overlaps && limit !== undefined && limit < MIN_PAGE_SIZE) {
+    const message = `is ${limit}, but pages overlap by up to 20 records: the least is ${MIN_PAGE_SIZE}`;
+    problems.push({ path: at('limit'), message });
   }
   const isByNext = paging === 'cursor' || paging === 'link';
   if (isByNext && next === undefined) {

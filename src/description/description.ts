@@ -30,6 +30,9 @@ export interface ApiDescription {
 /** A login with credentials, whose response contains a token. */
 export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown }>['login'];
 
+/** Smallest page size of a list whose pages are requested by offset or number: they overlap by up to 20 records. */
+export const MIN_PAGE_SIZE = 21;
+
 /** Name of a list. */
 export type Resource = string;
 

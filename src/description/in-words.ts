@@ -4,13 +4,14 @@ import { parameterSetting } from './checks.ts';
 import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { possibleLevels } from './levels.ts';
-import type { ReadingLevel } from './levels.ts';
+import type { ReadingLevel } from '../schemas/events/certificate.ts';
 import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
 
 const LEVELS: Readonly<Record<ReadingLevel, string>> = {
   anchored: 'anchored (each page shows a record read before)',
   counted: 'counted (as many keys as the total says)',
+  agreed: 'agreed (two readings have the same keys)',
   whole: 'whole (one response holds the list)',
   read: 'read (to the end of the list; nothing shows that pages fit together)',
 };

@@ -1,21 +1,49 @@
 // Which proofs a list allows, by what its description says of it.
 
+import type { ReadingLevel } from '../schemas/events/certificate.ts';
 import { isPagedByOffset } from './description.ts';
 import type { ListDescription } from './description.ts';
 
-/**
- * Evidence that a full scan read the whole list, strongest first. `anchored`: each page contained an unchanged record that was read before.
- * `counted`: the number of distinct keys matched a total that did not change. `whole`: one response contained the whole list. `read`: the
- * scan reached the end of the list, without any of this evidence.
- */
-export type ReadingLevel = 'anchored' | 'counted' | 'whole' | 'read';
+/** The properties of a list that decide what its full scans prove. */
+export interface ReadingRules {
+  /** Whether each page overlaps the one before it, so that an anchor shows that no record was missed in between. */
+  readonly overlaps: boolean;
+  /** Whether one response contains the whole list. */
+  readonly isWhole: boolean;
+  /** Whether the list ends at the list offset that equals its total. */
+  readonly endsAtTotal: boolean;
+  /** Whether only an empty page shows where the list ends. */
+  readonly endsEmpty: boolean;
+  /** Whether two scans that have the same keys prove that all other records are deleted. */
+  readonly isAgreed: boolean;
+}
+
+/** Returns the rules for the full scans of a list. */
+export function readingRules(list: ListDescription): ReadingRules {
+  const { paging, total, agreed } = list;
+  const isByOffset = isPagedByOffset(list);
+  return {
+    overlaps: paging === 'after' || isByOffset,
+    isWhole: paging === 'none',
+    endsAtTotal: isByOffset && total !== undefined,
+    endsEmpty: !showsEnd(list),
+    isAgreed: agreed,
+  };
+}
+
+/** Whether responses show the end of the list. If not, the list ends with an empty page. */
+export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
+  const isTotalShown = total !== undefined && !(typeof total === 'object' && 'path' in total);
+  return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
+}
 
 /** Returns the levels that full scans of a list can reach, strongest first. */
 export function possibleLevels(list: ListDescription): ReadingLevel[] {
-  const { paging, total } = list;
+  const { overlaps, isWhole, isAgreed } = readingRules(list);
   const levels: ReadingLevel[] = [];
-  if (paging === 'after' || isPagedByOffset(list)) levels.push('anchored');
-  if (total !== undefined) levels.push('counted');
-  if (paging === 'none') levels.push('whole');
+  if (overlaps) levels.push('anchored');
+  if (list.total !== undefined) levels.push('counted');
+  if (isAgreed) levels.push('agreed');
+  if (isWhole) levels.push('whole');
   return levels.length > 0 ? levels : ['read'];
 }

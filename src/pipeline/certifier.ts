@@ -1,5 +1,6 @@
 import { firstValueFrom, timer } from 'rxjs';
 import type { CertifyJob, TaskJobs } from '../account/signal-jobs.ts';
+import { readingRules } from '../description/levels.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { Message } from '../sinks/sink.ts';
 import { hasReadAll } from '../streams/paging/sweep-progress.ts';
@@ -59,6 +60,8 @@ export class Certifier {
       : certificateOf({
           ...{ account: account.name, resource: list.name, number, sweep, live, now },
           heldBack: held,
+          rules: readingRules(list),
+          proofMs: task.config.poll.deleteProofMs,
           sequence: cursor.sequence,
           unseen: await this.#unseen(sweep),
         });

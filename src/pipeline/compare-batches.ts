@@ -1,5 +1,7 @@
 import { map, pipe } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
+import type { ListDescription } from '../description/description.ts';
+import { pointerNames, valueAt } from '../schemas/json/json.ts';
 import { diff } from '../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
@@ -53,7 +55,7 @@ export function compareBatches(
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
   const { task, store, evolution, images, stamps, clock, volatile, snapshot, wasEmpty } = options;
   const { confirmations, personal } = options;
-  const { arrays, dates } = task.list;
+  const { arrays, dates, deleted } = task.list;
   const { startFrom } = task.config.poll;
 
   /**
@@ -109,17 +111,23 @@ export function compareBatches(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { presumedSeen = [], absent } = batch.lane === 'sweep' ? batch : {};
-    const wanted = mayPrecedeStartFrom(batch) ? wantedOf(records) : records;
-    const wantedSet = wanted.length < records.length && new Set(wanted);
+    const tombstones = deleted ? records.filter((each) => isTombstone(each, deleted)) : [];
+    const shown =
+      tombstones.length > 0 ? records.filter((each) => !tombstones.includes(each)) : records;
+    const wanted = mayPrecedeStartFrom(batch) ? wantedOf(shown) : shown;
+    const wantedSet = wanted.length < shown.length && new Set(wanted);
     return {
       batch,
       keys: [...records.map(({ key }) => key), ...presumedSeen],
       runs,
       beforeStartFrom: wantedSet
-        ? records.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
+        ? shown.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
         : [],
       records: wanted,
-      gone: absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : [],
+      gone: [
+        ...(absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : []),
+        ...tombstones.map(({ key }) => key),
+      ],
       span: batch.span,
       age: batch.age,
     };
@@ -140,4 +148,12 @@ export function compareBatches(
       volatile,
     }),
   );
+}
+
+/** Whether the list shows a record as deleted. */
+function isTombstone(
+  { image, json }: KeyedRecord,
+  { at, is }: NonNullable<ListDescription['deleted']>,
+): boolean {
+  return image?.kind !== 'published' && valueAt(json, pointerNames(at)) === is;
 }

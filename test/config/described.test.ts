@@ -207,23 +207,6 @@ describe('API_DESCRIPTION', () => {
       lines.map((line) => `shop.yaml:${line}`),
     );
   });
-
-  it('names a description that the service supports, if the API is to be read', () => {
-    const cwd = folder();
-    const text = readFileSync(SHOP, 'utf8').replace(
-      '    total: /count',
-      "    total: { path: '/n/{shop}', at: /n }",
-    );
-    writeFileSync(join(cwd, 'shop.yaml'), text.replace('limit: 250', 'limit: 20'));
-    const env = { API_DESCRIPTION: 'shop.yaml' };
-    const lines = [
-      'API_DESCRIPTION shop.yaml: limit 20 (less than 21) of orders is not supported yet',
-      'API_DESCRIPTION shop.yaml: total by a request of its own of orders is not supported yet',
-    ];
-    expect(linesOf(() => loadConfig({ env, cwd, needs: ['api'] }))).toEqual(lines);
-    expect(linesOf(() => loadConfig({ env: { ...env, ACCOUNTS_DIR: 'a' }, cwd }))).toEqual(lines);
-    expect(loadConfig({ env, cwd }).description.api).toBe('shop');
-  });
 });
 
 describe('a copy of the built-in description', () => {

@@ -1,5 +1,10 @@
 /** Wrong descriptions: a text of shop.yaml, what replaces it, and the lines of the error after the name of the file. */
 export const MISTAKES: readonly (readonly [before: string, after: string, ...lines: string[]])[] = [
+  [
+    'limit: 250',
+    'limit: 20',
+    '12:12 lists.orders.limit is 20, but pages overlap by up to 20 records: the least is 21',
+  ],
   ['format: 1', 'format: 2', '1:9 format: expected 1, found 2'],
   ['format: 1\n', '', '1:1 format is missing; expected 1'],
   [

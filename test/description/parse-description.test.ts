@@ -43,9 +43,9 @@ describe('parseDescription', () => {
 api: shop
 auth: none
 quota: 2/s per key
-list: { paging: offset, query: { at: '{page}' }, total: /n, records: '', key: id }
+list: { paging: offset, query: { at: '{page}' }, total: /n, records: '', key: id, limit: 50 }
 lists:
-  a: { path: /a, query: { at: '{offset}' } }
+  a: { path: /a, query: { at: '{offset}', n: '{limit}' } }
   b: { path: /b }
   c: { path: /c }
 `;

@@ -35,7 +35,7 @@ async function outcomes(
   const task = {
     account: { name: 'estate' },
     list,
-    config: { certificateIntervalMs: INTERVAL_MS },
+    config: { certificateIntervalMs: INTERVAL_MS, poll: { deleteProofMs: 1_000 } },
     destination: { certificates: 'wine.certificates' },
     hooks: {
       onCertified: ({ certificate }: { certificate: Certificate }) =>

@@ -5,7 +5,7 @@ import type { ApiTraits, Arrival } from './sim-api.ts';
 /** The quota, in ANY window of 60 s, as the server counts arrivals: of all processes together, whatever became of them. */
 export function checkArrivals(
   arrivals: readonly Arrival[],
-  { quotaPerMinute, loginsPerMinute }: ApiTraits,
+  { quotaPerMinute, loginsPerMinute }: Pick<ApiTraits, 'quotaPerMinute' | 'loginsPerMinute'>,
 ): string[] {
   const of = (what: Arrival['what']) => arrivals.filter((each) => each.what === what);
   return [

@@ -23,7 +23,7 @@ export type Volatility = 'told' | 'untold' | undefined;
  */
 export function checkChains(
   chains: Chains,
-  list: SimList,
+  list: Pick<SimList, 'history' | 'hidden'>,
   volatility: Volatility,
   isBehind: boolean,
 ): string[] {
@@ -88,7 +88,7 @@ export function checkChains(
 }
 
 /** Holds what was published against what is there in the end: all of it, and nothing else. */
-export function checkTruth(chains: Chains, list: SimList): string[] {
+export function checkTruth(chains: Chains, list: Pick<SimList, 'truth'>): string[] {
   const violations: string[] = [];
   const truth = list.truth();
   for (const [key, json] of truth) {

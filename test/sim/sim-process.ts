@@ -1,5 +1,6 @@
 import { defer, merge, NEVER, switchMap } from 'rxjs';
 import type { Subscription } from 'rxjs';
+import type { Dispatcher } from 'undici';
 import { openApi } from '../../src/account/api.ts';
 import type { ConfigWith } from '../../src/config/config.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
@@ -12,12 +13,11 @@ import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { listNamed } from '../../src/description/description.ts';
-import { WINE } from '../../src/description/wine/wine.ts';
 import { datesText } from '../../src/streams/paging/list-dates.ts';
 import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
 import type { Chance } from '../support/chance.ts';
-import type { SimApi } from './sim-api.ts';
+import type { SimClient } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
 import type { CommitFate, SimBroker } from './sim-broker.ts';
 import { compile, registryOf } from './sim-registry.ts';
@@ -27,11 +27,21 @@ import { startsIn, storeOf, writerIn } from './sim-store.ts';
 import type { SimFolder } from './sim-store.ts';
 import type { SimTime } from './sim-time.ts';
 
+/** Model of an API with one list, as far as a process sees it. */
+export interface ApiModel {
+  /** `resource`: name of the list. */
+  readonly traits: { readonly resource: string };
+  /** Connections of one process. */
+  dispatcher(client: SimClient): Dispatcher;
+  /** Notifies the model that a process has dropped the page at a list offset, which it had requested ahead. */
+  dropped(name: string, offset: number): void;
+}
+
 export interface World {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   readonly chance: Chance;
   readonly time: SimTime;
-  readonly api: SimApi;
+  readonly api: ApiModel;
   readonly broker: SimBroker;
   /** Of requests, where the quota is scarce. */
   readonly ledger: SimLedger;
@@ -121,7 +131,7 @@ export class SimProcess {
       quota.inherit(inherited);
       ledger.activate(inherited);
     });
-    let isReading = listNamed(WINE, resource).keyCandidates.length === 1; // else its key is found out first
+    let isReading = listNamed(config.description, resource).keyCandidates.length === 1; // else its key is found out first
     const mayBeSent = () => !isScarce || ledger.isLeaseValid();
     const connections = api.dispatcher({
       name,
@@ -173,7 +183,7 @@ export class SimProcess {
     const task$ = listTask({
       task: {
         account: openAccount({ config, api: connected, quotas: quota }),
-        list: listNamed(WINE, resource),
+        list: listNamed(config.description, resource),
         config,
         destination,
         hooks: listHooks(hooks, resource),

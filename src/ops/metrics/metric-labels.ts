@@ -57,11 +57,12 @@ export const LABELS = {
   subject: { help: 'the kind of object that has the status' },
   field: { help: 'the name of the status field in that object' },
   trouble: {
-    help: '`stepped-back`: a page has no anchor, the previous page is read again; `adrift`: too many steps back, the scan starts over; `expired`: the server refused the cursor of the next page, the scan starts over; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server reports a next page forever, the scan ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server changes `offset`, the list is read in pages whose offset is a multiple of their size; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are requested; `cut`: the API seems to serve only the first part of the list, so that its last records are found by polls alone',
+    help: '`stepped-back`: a page has no anchor, the previous page is read again; `adrift`: too many steps back, the scan starts over; `expired`: the server refused the cursor of the next page, the scan starts over; `shifted`: a page repeats records of the page before it although pages do not overlap, records may be missing; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server reports a next page forever, the scan ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server changes `offset`, the list is read in pages whose offset is a multiple of their size; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are requested; `cut`: the API seems to serve only the first part of the list, so that its last records are found by polls alone',
     values: valuesOf<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
       expired: 0,
+      shifted: 0,
       reordered: 0,
       short: 0,
       unsettled: 0,

@@ -187,6 +187,8 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   'stepped-back': 'the list changed during a scan; the scan stepped back and missed nothing',
   adrift: 'the list changes faster than it is scanned: the scan starts over',
   expired: 'the API refused the cursor of the next page: the scan starts over',
+  shifted:
+    'the cursor of the list acts like an offset: a page repeats records of the page before it, so others may be missed',
   reordered: 'the order of records differs from request to request: the list has no total order',
   short: 'a scan read fewer records than total_records says: the list is scanned again',
   unsettled:

@@ -1,6 +1,8 @@
+import type { ReadingRules } from '../../description/levels.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import { KeyTally } from '../../schemas/events/key-tally.ts';
 import { sampleSize } from '../../streams/paging/scan-counts.ts';
+import { levelOf } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 
@@ -12,6 +14,9 @@ export interface CompletedScan {
   readonly number: number;
   readonly sequence: number;
   readonly sweep: SweepProgress;
+  readonly rules: ReadingRules;
+  /** Time after which a key that is still missing is proven deleted, in ms. */
+  readonly proofMs: number;
   /** Number of deletions of the scan that were held back instead of published. */
   readonly heldBack: number;
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
@@ -63,10 +68,19 @@ export function certificateOf(scan: CompletedScan): Certificate {
     ended_at: counts.endedAt ?? now,
     ...facts,
     undecided_keys: [...counts.undecided.keys, ...names].slice(0, MAX_NAMED),
-    proof: proofOf(sweep, facts, isCredible),
+    ...proofWithLevel(sweep, proofOf(sweep, facts, isCredible), scan),
     ...all.toJSON(),
     partitions: Object.fromEntries(partitions),
   };
+}
+
+function proofWithLevel(
+  sweep: SweepProgress,
+  proof: Certificate['proof'],
+  { rules, proofMs }: CompletedScan,
+): Pick<Certificate, 'proof' | 'level'> {
+  const level = proof === 'complete' ? levelOf(sweep, rules, proofMs) : undefined;
+  return { proof, ...(level && { level }) };
 }
 
 type CertificateCounts = Pick<

@@ -1,4 +1,5 @@
 import { VERSION } from '../../core/version.ts';
+import { readingRules } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
 import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
@@ -79,6 +80,7 @@ export function planner(
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
   const times = timeFormat(config.description.times);
+  const rules = readingRules(list);
 
   return (difference, progress, isDue) => {
     const { read, unchanged, undecided, unconfirmed } = difference;
@@ -111,7 +113,8 @@ export function planner(
     const now = scheduler.now();
     const { deleteProofMs: proofMs, pageSize } = config.poll;
     const isPolled = list.dates !== undefined;
-    const reached = sweepAfterBatch(read, { checkpoint, now, proofMs, pageSize, isPolled });
+    const how = { now, proofMs, pageSize, isPolled, rules };
+    const reached = sweepAfterBatch(read, { checkpoint, ...how });
     const sweep = { ...withKeyOutcomes(reached, difference, publication), keptAt: now };
     const payloadDigests = payloadDigestsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
@@ -264,7 +267,7 @@ function withKeyOutcomes(
 /** Progress of sweeps once a batch is committed. */
 function sweepAfterBatch(
   { batch, keys, runs, beforeStartFrom }: ComparedBatch,
-  at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
+  at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'> & {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   },
 ): SweepProgress {

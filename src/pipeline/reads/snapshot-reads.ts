@@ -4,6 +4,7 @@ import { isStale } from '../../streams/http/response-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import { BEGINNING } from '../../streams/paging/anchors.ts';
+import { INCONSISTENT } from '../../streams/paging/pages.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import { window } from '../../streams/paging/poll.ts';
@@ -92,7 +93,7 @@ export class SnapshotReads {
     const { startFrom } = task.config.poll;
     const from = this.#position;
     const onTrouble = (trouble: ScanTrouble) =>
-      void (this.#isConsistent &&= trouble !== 'unsettled' && trouble !== 'cut');
+      void (this.#isConsistent &&= !INCONSISTENT.has(trouble));
     if (startFrom === undefined || this.#isFullScan || this.#isWindowUseless)
       return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());

@@ -1,6 +1,16 @@
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 
+/** The levels, strongest first. */
+export const READING_LEVELS = ['anchored', 'counted', 'agreed', 'whole', 'read'] as const;
+
+/**
+ * Evidence that a full scan read the whole list, strongest first. `anchored`: each page contained an unchanged record that was read before.
+ * `counted`: the number of distinct keys matched a total that did not change. `agreed`: two scans, `DELETE_PROOF_MS` apart, had the same
+ * keys. `whole`: one response contained the whole list. `read`: the scan reached the end of the list, without any of this evidence.
+ */
+export type ReadingLevel = (typeof READING_LEVELS)[number];
+
 /**
  * Statement about a list and its topic after a full scan: JSON in the topic `<prefix>.certificates`, with the key `<account>/<resource>`.
  */
@@ -40,6 +50,11 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
+   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference). Absent for the other proofs: `exact`
+   * is the level `counted`, and `unsettled` has none.
+   */
+  readonly level?: ReadingLevel;
+  /**
    * Count and digest of the live keys in each partition of the list's topic. A key is live if its newest event before the offset `position`
    * is not a deletion.
    */
@@ -71,6 +86,7 @@ const SCHEMA = z.object({
   undecided: count,
   undecided_keys: z.array(z.string()),
   proof: z.enum(['exact', 'complete', 'unsettled']),
+  level: z.enum(READING_LEVELS).exactOptional(),
   ...tally,
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });

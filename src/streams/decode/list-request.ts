@@ -15,6 +15,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { isPagedByOffset } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
+import { parseJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { BackoffOptions } from '../flow/backoff.ts';
@@ -112,7 +113,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   return (query, limit) =>
     read(query, limit).pipe(
       map((answer) => {
-        inspect?.(answer, query);
+        if (!query.isTotal) inspect?.(answer, query);
         if (!hide) return answer;
         const data = answer.data.map((record) => record.hidden(hide));
         answer.records?.settle();
@@ -172,6 +173,7 @@ function pageIn(
   isLastTry: () => boolean,
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
+  if (query.isTotal) return of(totalPage(raw, ofList, url));
   if (raw.isEmpty) return of(EMPTY_PAGE);
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
@@ -333,6 +335,19 @@ const EMPTY_PAGE = {
   total: undefined,
   hasNext: false,
 } as const;
+
+/** Returns the response to the request for a total as a page without records. Throws `API_ANSWER` if it has no number. */
+function totalPage({ text }: RawPage, layout: ResponseLayout, url: URL): DecodedPage {
+  let total: number | undefined;
+  try {
+    total = layout.totalIn(parseJson(text));
+  } catch {
+    total = undefined; // not JSON
+  }
+  if (total !== undefined) return { ...EMPTY_PAGE, total };
+  const message = `${loggableAddress(url)}: the response to the request for the total has no number at its place`;
+  throw new CellarstreamError('API_ANSWER', message);
+}
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {

@@ -68,6 +68,13 @@ export class ResponseLayout {
     return found === null || (found === undefined && this.#hasSign(body)) ? [] : undefined;
   }
 
+  /** Returns the number of records in a parsed body of the total's own request; undefined if there is none. */
+  totalIn(body: JsonValue): number | undefined {
+    const { total } = this.#list;
+    const at = typeof total === 'object' && 'path' in total ? total.at : '';
+    return countIn(valueAt(body, pointerNames(at)));
+  }
+
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
    * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A `message` counts as one

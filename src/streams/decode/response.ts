@@ -61,6 +61,15 @@ export interface DecodedPage extends Pick<
 /** Requests one page in a lane of the quota. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
+/** Returns the response with another total. Its records are still created on access. */
+export function withTotal(answer: Answer, total: number | undefined): Answer {
+  const members = Object.getOwnPropertyDescriptors(answer);
+  return Object.defineProperties({} as Answer, {
+    ...members,
+    total: { value: total, enumerable: true },
+  });
+}
+
 export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords {
   return answer.records ?? new PageRecords(answer.data);
 }

@@ -300,11 +300,12 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns a name for the kind of query: for a single record, by date, or (empty) for all records. The kinds are distinguished because a
+ * Returns a name for the kind of query: for a single record, by date, for the total, or (empty) for all records. The kinds are distinguished because a
  * server may accept a token for one and refuse it for another.
  */
-function queryKindOf({ from, key }: ListQuery): string {
+function queryKindOf({ from, key, isTotal }: ListQuery): string {
   if (key !== undefined) return ' by key';
+  if (isTotal) return ' total';
   return from === undefined ? '' : ' by date';
 }
 

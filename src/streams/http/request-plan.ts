@@ -23,6 +23,8 @@ export interface ListQuery {
   readonly to?: string;
   /** Key of the single record to request. */
   readonly key?: string;
+  /** Set to request only the number of records, where the list has a request of its own for it. */
+  readonly isTotal?: true;
 }
 
 /** Source of the requests of one list: base URL, description, and values of parameters. */
@@ -68,8 +70,8 @@ export class RequestPlan {
    * requested by its number does not begin at a multiple of its size.
    * @throws CellarstreamError `API_STATUS` if the address of the next page has another origin than the base URL.
    */
-  requestOf({ offset, pageSize, cursor, from, to, key }: ListQuery): PlannedRequest {
-    const { name, path, query, dates, method, body, one, paging } = this.list;
+  requestOf({ offset, pageSize, cursor, from, to, key, isTotal }: ListQuery): PlannedRequest {
+    const { name, path, query, dates, method, body, one, paging, total } = this.list;
     const variables = {
       ...this.#parameters,
       ...{ offset, limit: pageSize, from, to, key, after: cursor, cursor },
@@ -86,6 +88,9 @@ export class RequestPlan {
     if (key !== undefined) {
       if (!one) throw new RangeError(`the description has no single read for the list ${name}`);
       return { method: 'GET', url: urlOf(one.path, one.query), headers };
+    }
+    if (isTotal && typeof total === 'object' && 'path' in total) {
+      return { method: 'GET', url: urlOf(total.path, total.query ?? {}), headers };
     }
     const isLinked = paging === 'link' && cursor !== undefined;
     const url = isLinked

@@ -2,6 +2,7 @@
 
 import { CellarstreamError } from '../../core/errors.ts';
 import { isPagedByOffset } from '../../description/description.ts';
+import { showsEnd } from '../../description/levels.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { Answer } from '../decode/response.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
@@ -67,7 +68,8 @@ export function pagerOf(
   pageSize: number,
 ): Pager {
   const size = Math.min(pageSize, list?.limit ?? Infinity);
-  if (!list || isPagedByOffset(list)) return new OffsetPager(plan, Math.max(2, size));
+  if (!list) return new OffsetPager(plan, Math.max(2, size), false);
+  if (isPagedByOffset(list)) return new OffsetPager(plan, Math.max(2, size), !showsEnd(list));
   if (list.paging === 'after') return new AfterPager(size, list.more !== undefined);
   return new CursorPager(size, list);
 }
@@ -77,13 +79,16 @@ class OffsetPager implements Pager {
   readonly overlaps = true;
   readonly #plan: PagePlan;
   readonly #pageSize: number;
+  readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
   /** Whether the plan knew before the newest page that the server serves pages of one size only. */
   #wasFixed: boolean;
 
-  constructor(plan: PagePlan, pageSize: number) {
+  /** @param endsEmpty Whether only an empty page shows where the list ends. */
+  constructor(plan: PagePlan, pageSize: number, endsEmpty: boolean) {
     this.#plan = plan;
     this.#pageSize = pageSize;
+    this.#endsEmpty = endsEmpty;
     this.#wasFixed = plan.isFixed;
   }
 
@@ -128,9 +133,16 @@ class OffsetPager implements Pager {
     return answer.hasNext;
   }
 
-  /** In a list that is read in whole pages, aligns the position to the start of a whole page. */
-  next({ joint, end }: ReceivedPage): Position {
+  /**
+   * In a list that is read in whole pages, aligns the position to the start of a whole page. After a page that brought no new record, a
+   * list that ends with an empty page is requested behind its last record.
+   */
+  next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;
+    if (this.#endsEmpty && isIdle && !isReadAgain(requested)) {
+      const { pageSize } = this.#plan.from(end, this.#plan.limit(this.#pageSize));
+      return { ...next, offset: end, step: Math.max(1, records.length), pageSize };
+    }
     if (!this.#plan.isWhole) return next;
     const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
     const step = Math.max(1, place.offset - next.offset + next.step);
@@ -177,8 +189,7 @@ class AfterPager implements Pager {
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;
     if (this.#showsEnd) return answer.hasNext;
-    const isReadAgain = requested.stepsBack > 0 || requested.isBlind === true;
-    return isReadAgain || !isIdle;
+    return isReadAgain(requested) || !isIdle;
   }
 
   next({ requested, begin, records, joint }: ReceivedPage): Position | undefined {
@@ -248,6 +259,11 @@ class CursorPager implements Pager {
     const { paging, first } = this.#list;
     return paging === 'page' ? String(Number(cursor ?? first) + 1) : next;
   }
+}
+
+/** Whether the page at a position lies before the end of what was read. */
+function isReadAgain({ stepsBack, isBlind }: Position): boolean {
+  return stepsBack > 0 || isBlind === true;
 }
 
 function placeOf({ offset, cursor }: Position, pageSize: number): PagePlace {

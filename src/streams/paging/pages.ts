@@ -5,6 +5,7 @@ import type { Observable } from 'rxjs';
 import { asRetryable } from '../decode/page-attempts.ts';
 import { recordsOf } from '../decode/response.ts';
 import type { Answer } from '../decode/response.ts';
+import { canonicalJson } from '../../schemas/json/json.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
@@ -30,7 +31,7 @@ export interface ScanPage {
   readonly next: Position | undefined;
 }
 
-/** A problem detected during a scan. Only `unsettled`, `gap` and `cut` mean that records may be missing. */
+/** A problem detected during a scan. Only `unsettled`, `gap`, `cut` and `shifted` mean that records may be missing. */
 export type ScanTrouble =
   /**
    * The page has no anchor (an unchanged record that was read before), so records were removed before the page. The scan steps back to an
@@ -58,7 +59,19 @@ export type ScanTrouble =
   | 'cut'
   /** The server refused the cursor of the next page. The scan begins again. */
   | 'expired'
+  /**
+   * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages while the list is
+   * read, so that records may be missed.
+   */
+  | 'shifted'
   | PlanFinding;
+
+/** Troubles after which a full scan may have missed records. */
+export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
+  'unsettled',
+  'cut',
+  'shifted',
+]);
 
 /** Options of {@link pages}. */
 export interface PagesOptions {
@@ -182,6 +195,9 @@ class Scan {
   #isReordered = false;
   #isShort = false;
   #emptyAt: number | undefined;
+  /** Digests of the newest page's records by key, in a list whose pages do not overlap. */
+  #lastPage: ReadonlyMap<string, string> = new Map();
+  #isShifted = false;
   /** The cursor that the server refused last. */
   #refusedCursor: string | undefined;
   /** Number of times that the scan began again because the server refused a cursor. */
@@ -248,7 +264,7 @@ class Scan {
       ...{ requested, place, answer, records },
       begin: at.offset,
       end: at.offset + records.length,
-      joint: this.#pager.overlaps ? this.#join(at, records) : JOINED,
+      joint: this.#pager.overlaps ? this.#join(at, records) : this.#compare(at, records),
       isIdle: isIdle(at, records),
       hasNewKey: this.#distinctKeys?.isCounting === true ? isNews : undefined,
       missing: this.#distinctKeys?.missing,
@@ -263,6 +279,23 @@ class Scan {
       contents: this.#contents,
       leftOut: this.#leftOut.fields(),
     });
+  }
+
+  /** Compares a page with the page before it, in a list whose pages do not overlap. */
+  #compare(at: Position, records: PageRecords): JoinResult {
+    const before = this.#lastPage;
+    const digests = new Map<string, string>();
+    for (const record of records.all()) {
+      if (record.key === undefined) continue;
+      digests.set(record.key, record.sentAs() ?? canonicalJson(record.json));
+    }
+    this.#lastPage = digests;
+    const isRepeated = [...digests].some(([key, digest]) => before.get(key) === digest);
+    if (at.offset > 0 && isRepeated && !this.#isShifted) {
+      this.#isShifted = true;
+      this.#onTrouble?.('shifted', at.offset);
+    }
+    return JOINED;
   }
 
   /** Returns the position at which the scan continues; undefined after its last page. */

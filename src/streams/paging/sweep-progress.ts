@@ -1,5 +1,7 @@
 // The stored progress of a list's sweeps, its transitions, and what it proves about missing keys.
 
+import type { ReadingRules } from '../../description/levels.ts';
+import type { ReadingLevel } from '../../schemas/events/certificate.ts';
 import { recordsOf } from '../decode/response.ts';
 import type { Position } from './anchors.ts';
 import type { HeldBack, LimitVerdict } from './deletion-limit.ts';
@@ -163,6 +165,7 @@ export interface SweptPage {
   /** False once unchanged records have changed their order. */
   readonly ordered: boolean;
   readonly isPolled: boolean;
+  readonly rules: ReadingRules;
   readonly pageSize: number;
   readonly now: number;
   /** How long a key has to stay missing before its record counts as deleted, in ms. */
@@ -175,7 +178,7 @@ export function sweepAfter(
   { answer, offset, next }: ScanPage,
   page: SweptPage,
 ): SweepProgress {
-  const { fresh, leftOut, rejectedAt, isConsistent, ordered, pageSize, now } = page;
+  const { fresh, leftOut, rejectedAt, isConsistent, ordered, rules, pageSize, now } = page;
   const { total } = answer;
   const still = sweep.total === 'not known yet' || sweep.total === total;
   const records = recordsOf(answer);
@@ -199,8 +202,8 @@ export function sweepAfter(
   };
   if (next) return { ...read, position: next };
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
-    isAtEnd: offset + length === total,
-    isEmpty: length === 0,
+    isAtEnd: !rules.endsAtTotal || offset + length === total,
+    isEmpty: length === 0 && !rules.endsEmpty,
     fitsOnePage: offset === 0 && length < pageSize,
   });
 }
@@ -213,7 +216,7 @@ export function sweepAfter(
  */
 function sweepEnded(
   sweep: SweepProgress,
-  { isConsistent, isPolled, now, proofMs }: SweptPage,
+  { isConsistent, isPolled, rules, now, proofMs }: SweptPage,
   last: { readonly isAtEnd: boolean; readonly isEmpty: boolean; readonly fitsOnePage: boolean },
 ): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
@@ -222,20 +225,28 @@ function sweepEnded(
   if (distinct === 0 || last.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
   if (!isConsistent || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
-  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: last.fitsOnePage });
-  const since = sweep.cut?.total === top ? sweep.cut.since : now;
+  // Without a total, the list may be capped at the number of records that it shows.
+  const shown = rules.endsAtTotal ? { top, peak } : atLeast(distinct, { top, peak });
+  const isCut = mayBeCut({ ...shown, lacksMass, fitsOnePage: last.fitsOnePage });
+  const since = sweep.cut?.total === shown.top ? sweep.cut.since : now;
   const isExact = sweep.total === distinct;
   const proof = isExact
     ? 'exact'
-    : isAnchored(sweep, last.isAtEnd, isPolled)
+    : rules.overlaps && isAnchored(sweep, last.isAtEnd, isPolled)
       ? 'anchored'
       : 'complete';
-  const read: SweepProgress = { ...sweep, proof, cut: isCut ? { total: top, since } : null };
-  if (proof === 'complete' || isCut) return read;
+  const cut = isCut ? { total: shown.top, since } : null;
+  const read: SweepProgress = { ...sweep, peak: shown.peak, proof, cut };
+  const mayProve = proof !== 'complete' || rules.isWhole || rules.isAgreed;
+  if (!mayProve || isCut) return read;
   const newest: ProvingScan = { number, beganAt, at: now };
   return proof === 'anchored' && isPolled
     ? { ...read, newest, awaitsPolls: true }
     : proven(read, newest, proofMs);
+}
+
+function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak'>) {
+  return { top: Math.max(top, count), peak: Math.max(peak, count) };
 }
 
 /**
@@ -258,6 +269,20 @@ function isAnchored(
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
+}
+
+/** Returns the level of a full scan that was read to its end; undefined if it proves nothing. */
+export function levelOf(
+  { proof, newest, proving }: SweepProgress,
+  rules: ReadingRules,
+  proofMs: number,
+): ReadingLevel | undefined {
+  if (proof === 'nothing' || proof === 'doubtful') return undefined;
+  if (proof === 'exact') return 'counted';
+  if (proof === 'anchored') return 'anchored';
+  if (rules.isWhole) return 'whole';
+  const isAgreed = newest !== null && provenSince(proving, newest, proofMs) !== undefined;
+  return rules.isAgreed && isAgreed ? 'agreed' : 'read';
 }
 
 /** Returns the progress once polls have read all changes made during a sweep with the proof `anchored`. */

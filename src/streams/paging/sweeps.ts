@@ -27,6 +27,7 @@ import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { missingKeys } from './missing-keys.ts';
 import type { KnownRecords, MissingKeys } from './missing-keys.ts';
+import { INCONSISTENT } from './pages.ts';
 import type { ScanPage, ScanTrouble } from './pages.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
@@ -240,7 +241,7 @@ class Sweeper {
       let isConsistent = true;
       let ordered = true;
       const onTrouble = (trouble: ScanTrouble) => {
-        if (trouble === 'unsettled' || trouble === 'cut') isConsistent = false;
+        if (INCONSISTENT.has(trouble)) isConsistent = false;
         if (trouble === 'reordered') ordered = false;
       };
       return this.#options.scan(position, onTrouble).pipe(

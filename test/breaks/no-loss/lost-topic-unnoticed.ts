@@ -3,4 +3,4 @@ import type * as real from '../../../src/pipeline/checkpoint/detect-lost-events.
 export * from '../../../src/pipeline/checkpoint/detect-lost-events.ts';
 
 /** A topic that ends sooner than it did, or begins later, has lost nothing. */
-export const lostEvents: typeof real.detectLostEvents = () => undefined;
+export const detectLostEvents: typeof real.detectLostEvents = () => undefined;

@@ -3,6 +3,9 @@ import { certificateOf } from '../../../src/pipeline/publish/certificate-of.ts';
 import type { CompletedScan } from '../../../src/pipeline/publish/certificate-of.ts';
 import { parseCertificate } from '../../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { readingRules } from '../../../src/description/levels.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { NO_COUNTS } from '../../../src/streams/paging/scan-counts.ts';
 import type { ScanCounts } from '../../../src/streams/paging/scan-counts.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
@@ -27,6 +30,8 @@ function certified(
       counts: { ...NO_COUNTS, beganAt: 100, endedAt: 200, ...counts },
       ...sweep,
     },
+    rules: readingRules(listNamed(WINE, 'orders')),
+    proofMs: 1_000,
     heldBack: 0,
     unseen: { count: 0, keys: [] },
     live: { keys: [tally('a', 'b'), tally('c')], ends: { 0: '5', 1: '3' } },

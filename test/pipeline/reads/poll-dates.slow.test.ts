@@ -1,3 +1,4 @@
+import { readingRules } from '../../../src/description/levels.ts';
 import { defer, map, of, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
@@ -189,6 +190,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         const { page } = batch.step;
         const counts = {
           ...{ isConsistent: true, ordered: true, isPolled: true, pageSize: 10 },
+          rules: readingRules(listNamed(WINE, 'orders')),
           ...{ rejectedAt: [], fresh: 0, leftOut: 0, proofMs: MINUTE },
         };
         sweep = sweepAfter(sweep, page, { ...counts, now: scheduler.now() });

@@ -266,7 +266,7 @@ describe('a list without an end', () => {
       ...server.answer({ ...place, offset: 0 }),
       ...{ hasNext: true, next: 'c1000' },
     }));
-    expect(troubles).toEqual(['endless']);
+    expect(troubles).toContain('endless');
   });
 });
 

@@ -1,3 +1,6 @@
+import { readingRules } from '../../../src/description/levels.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { jsonsOf } from '../../support/records.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import {
@@ -61,6 +64,7 @@ export class SweepLedger implements KnownRecords {
               isConsistent,
               ordered,
               isPolled: this.isPolled,
+              rules: readingRules(listNamed(WINE, 'orders')),
               pageSize: this.pageSize,
               now,
               proofMs,

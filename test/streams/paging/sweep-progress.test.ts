@@ -1,3 +1,6 @@
+import { readingRules } from '../../../src/description/levels.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { describe, expect, it } from 'vitest';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import {
@@ -54,6 +57,7 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
         isConsistent: settled,
         ordered: true,
         isPolled: false,
+        rules: readingRules(listNamed(WINE, 'orders')),
         pageSize: 10,
         now,
         proofMs: PROOF_MS,

@@ -1,0 +1,3 @@
+import { styleSeeds } from './seeds.ts';
+
+styleSeeds(1, 2);
