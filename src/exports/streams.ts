@@ -18,6 +18,7 @@ export type { Credentials } from '../description/credentials.ts';
 export { tokenSource } from '../streams/http/token.ts';
 export { staticCredentials } from '../streams/http/static-credentials.ts';
 export type { StaticCredentialsOptions } from '../streams/http/static-credentials.ts';
+export type { Variables } from '../description/template.ts';
 export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
 export type {
   RequestTimes,
