@@ -77,9 +77,11 @@ export function certificateOf(scan: CompletedScan): Certificate {
 function proofWithLevel(
   sweep: SweepProgress,
   proof: Certificate['proof'],
-  { rules, proofMs }: CompletedScan,
+  { rules, proofMs, unseen }: CompletedScan,
 ): Pick<Certificate, 'proof' | 'level'> {
-  const level = proof === 'complete' ? levelOf(sweep, rules, proofMs) : undefined;
+  if (proof !== 'complete') return { proof };
+  const reached = levelOf(sweep, rules, proofMs);
+  const level = reached === 'agreed' && unseen.count > 0 ? 'read' : reached;
   return { proof, ...(level && { level }) };
 }
 

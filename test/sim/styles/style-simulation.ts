@@ -189,9 +189,9 @@ export async function simulateStyle(
   const certificates = certificatesIn(broker);
   const violations = [
     ...(problem ? [problem] : []),
-    ...checkChains(chains, list, undefined, false),
+    ...checkChains(chains, list, undefined, false, style.hasTombstones ? 0 : PROOF_MS),
     ...checkEnd(chains, list, style),
-    ...checkLevels(certificates, list, served, SKEW_MS + traits.latencyMs),
+    ...checkLevels(certificates, style, list, served, SKEW_MS + traits.latencyMs),
     ...checkInstances(broker.read('sim.cursors'), events, processes),
     ...checkCertificates(certificates, { broker, registry, topic }),
     ...checkCertifyRequests(signals, certificates),

@@ -3,17 +3,6 @@ import type { Chance } from '../../support/chance.ts';
 /** Kinds of paging; `numbered` is `page` with pages of a fixed size. */
 export const PAGINGS = ['offset', 'page', 'numbered', 'after', 'cursor', 'link', 'none'] as const;
 
-/**
- * Features of descriptions that the service refuses (`src/description/supported.ts`): no seed draws them. Remove a feature from here once
- * the service supports it. `deleted`: tombstones; `total request`: a total by its own request; `agreed`: deletions by agreement.
- */
-export const REFUSED: ReadonlySet<'deleted' | 'total request' | 'agreed' | 'auth none'> = new Set([
-  'deleted',
-  'total request',
-  'agreed',
-  'auth none',
-]);
-
 export type Times = 'iso' | 'epoch-s' | 'epoch-ms' | 'http-date' | 'pattern';
 
 /** An API of one list, as a seed draws it: how the server behaves, and what its description says. */
@@ -73,8 +62,6 @@ export interface Names {
 }
 
 export function drawStyle(chance: Chance): Style {
-  const may = (feature: Parameters<typeof REFUSED.has>[0], probability: number) =>
-    chance.is(probability) && !REFUSED.has(feature);
   const paging = chance.pick(PAGINGS);
   const isPlanned = paging === 'offset' || paging === 'page';
   const isByNext = paging === 'cursor' || paging === 'link';
@@ -83,7 +70,7 @@ export function drawStyle(chance: Chance): Style {
   const isCapped = paging !== 'numbered' && paging !== 'none' && chance.is(0.25);
   const records = chance.pick([['data'], ['result', 'rows'], ['items'], []]);
   const inBody = (place: 'body' | 'header') => (records.length === 0 ? 'header' : place);
-  const ownTotal = may('total request', 0.3) ? 'request' : undefined;
+  const ownTotal = chance.is(0.3) ? 'request' : undefined;
   const total = chance.is(0.5)
     ? (ownTotal ?? inBody(chance.pick(['body', 'header'] as const)))
     : undefined;
@@ -112,12 +99,12 @@ export function drawStyle(chance: Chance): Style {
     dates: isStamped && chance.is(0.7) ? chance.pick(['from', 'from-to'] as const) : undefined,
     isStamped,
     times: chance.pick(['iso', 'epoch-s', 'epoch-ms', 'http-date', 'pattern'] as const),
-    hasTombstones: may('deleted', 0.3),
-    agreed: may('agreed', 0.3),
+    hasTombstones: chance.is(0.3),
+    agreed: chance.is(0.3),
     sort: isByKey ? chance.pick(['key-asc', 'key-desc'] as const) : sort,
     isUnstable,
     keyFields: !isByKey && chance.is(0.25) ? ['site', 'no'] : [chance.pick(['uid', 'sku'])],
-    auth: may('auth none', 0.3) ? 'none' : 'login',
+    auth: chance.is(0.3) ? 'none' : 'login',
     names: {
       list: chance.pick(['things', 'price-rows', 'events']),
       offset: chance.pick(['skip', 'start']),
