@@ -163,13 +163,10 @@ function subjectInWords({
 function deletionsInWords(list: ListDescription): string {
   if (list.deleted)
     return `the list still contains deleted records, in which ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
-  const levels = possibleLevels(list);
-  const alone = list.one ? ', and two single reads that find no record' : '';
-  if (levels[0] !== 'read') return `a record is absent from two full scans${alone}`;
-  if (list.one) return 'two single reads find no record that a full scan missed';
-  return list.agreed
-    ? 'two full scans that agree have no such record (agreed: true)'
-    : 'none is published';
+  if (list.one) return 'a full scan does not show the record, and two single reads find none';
+  return possibleLevels(list)[0] === 'read'
+    ? 'none is published'
+    : 'a record is absent from two full scans';
 }
 
 /** Returns what the service cannot promise for a list with these properties, one sentence each. */

@@ -16,6 +16,9 @@ export type { Authorize } from '../streams/http/authorization.ts';
 export type { PlannedRequest } from '../streams/http/request-plan.ts';
 export type { Credentials } from '../description/credentials.ts';
 export { tokenSource } from '../streams/http/token.ts';
+export { staticCredentials } from '../streams/http/static-credentials.ts';
+export type { StaticCredentialsOptions } from '../streams/http/static-credentials.ts';
+export type { Variables } from '../description/template.ts';
 export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
 export type {
   RequestTimes,

@@ -71,6 +71,7 @@ export interface RefreshTokens {
   begin(first: string): string;
   /** @throws CellarstreamError `STATE_FOLDER` if the token can't be written. It is returned by `begin` nevertheless. */
   replace(token: string): void;
+  /** Ends the renewal that `begin` began, so that another process may begin one. */
   end(): void;
 }
 
