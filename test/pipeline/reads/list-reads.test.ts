@@ -728,6 +728,7 @@ describe('a reading that somebody waits for', () => {
           const config = {
             ...{ account: 'default', quota, resources: ['orders'] },
             poll: { intervalMs: undefined },
+            description: WINE,
           } as unknown as Config;
           return quotas({ config, scheduler }).lanes('orders', false);
         },

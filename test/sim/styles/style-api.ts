@@ -78,7 +78,9 @@ export class StyleApi {
     this.arrivals.push({ at: this.#time.now(), what, client });
     if (this.isDown) return 'drop';
     const fault = this.#chance.is(this.faultiness) ? this.#chance.pick(FAULTS) : undefined;
-    switch (isLogin && fault === '401' ? undefined : fault) {
+    // A 401 to a login refuses the key, and to the first request without a login the credentials: both are final.
+    const isFinal = fault === '401' && (isLogin || this.#style.auth === 'none');
+    switch (isFinal ? undefined : fault) {
       case 'drop':
         return 'drop';
       case '500':
