@@ -30,7 +30,6 @@ import type { Offsets } from '../../src/kafka/log.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { listNamed } from '../../src/description/description.ts';
-import { WINE } from '../../src/description/wine/wine.ts';
 import { topicNames } from '../../src/schemas/events/topics.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
@@ -180,7 +179,7 @@ export class GoldenInstance {
           listTask({
             task: {
               account: lists,
-              list: listNamed(WINE, resource),
+              list: listNamed(config.description, resource),
               ...{ config, destination, scheduler, stop$ },
               hooks: listHooks(hooks, resource),
               wallClock: () => time.now(),

@@ -1,3 +1,6 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { LogLine } from './support/cli.ts';
@@ -37,6 +40,39 @@ describe.concurrent('run without RESOURCES', TIMEOUT, () => {
     for (const cursor of Object.values(found)) {
       expect(cursor).toMatchObject({ firstRead: { done: true } });
     }
+  });
+
+  it('publishes a seventh list after one more entry in a description', async () => {
+    const sandbox = await sandboxForTest({ records: FEW });
+    const folder = folderForTest();
+    const wine = fileURLToPath(new URL('../../src/description/wine/', import.meta.url));
+    for (const file of ['order.avsc', 'order-status-change.avsc'])
+      copyFileSync(join(wine, file), join(folder, file));
+    const text = readFileSync(join(wine, 'wine.yaml'), 'utf8');
+    writeFileSync(
+      join(folder, 'seven.yaml'),
+      `${text}  bottles: { path: /v1/products, dates: *dates, keys: [product_id, id] }\n`,
+    );
+    const env = settingsFor(sandbox, 'seventh');
+    const service = cliForTest(['run'], { ...env, API_DESCRIPTION: join(folder, 'seven.yaml') });
+    await Promise.all(
+      [...RESOURCES, 'bottles'].map((list) =>
+        service.logged(({ event, resource }) => event === 'ready' && resource === list),
+      ),
+    );
+    const bottles = follow('seventh.bottles');
+    await tells(bottles, () => truthOf(sandbox, 'products'));
+    sandbox.create('products');
+    await tells(bottles, () => truthOf(sandbox, 'products'));
+    const found = await cursors('seventh');
+    expect(found['default/bottles']).toMatchObject({ firstRead: { done: true } });
+    const { url } = await service.logged(({ event }) => event === 'listening');
+    const metrics = await (await fetch(`${String(url)}/metrics`)).text();
+    expect(metrics).toMatch(
+      /cellarstream_first_read_records\{account="default",resource="bottles"\} \d+/,
+    );
+    expect(await (await fetch(`${String(url)}/status`)).text()).toContain('"bottles"');
+    expect(await service.end('SIGTERM')).toBe(0);
   });
 
   it('goes on with the others while one is answered 500, names it, and reads it once it heals', async () => {
