@@ -266,7 +266,7 @@ function withKeyOutcomes(
 
 /** Progress of sweeps once a batch is committed. */
 function sweepAfterBatch(
-  { batch, keys, runs, beforeStartFrom }: ComparedBatch,
+  { batch, keys, runs, leftOut }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'> & {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   },
@@ -287,7 +287,7 @@ function sweepAfterBatch(
       ...[...new Set(keys)].filter((key) => store.countUnread([key], next.number) > 0),
       ...freshRuns.flatMap(({ run }) => run.members.map(({ key }) => key)),
     ];
-    const left = beforeStartFrom.length > 0 ? store.countUnread(beforeStartFrom, next.number) : 0;
+    const left = leftOut.length > 0 ? store.countUnread(leftOut, next.number) : 0;
     return sweepAfter(next, page, {
       ...{ ...more, ...how, fresh, leftOut: left },
       ...(how.rules.isAgreed && { freshKeys: freshKeys() }),

@@ -160,7 +160,7 @@ export interface SweptPage {
   readonly fresh: number;
   /** These keys. Needed only if `rules.isAgreed`. */
   readonly freshKeys?: readonly string[];
-  /** Number of keys on the page that this sweep had not read before and that the setting `START_FROM` excludes. */
+  /** Number of these keys that are not published: the setting `START_FROM` excludes them, or the list shows them as deleted. */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
