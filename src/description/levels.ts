@@ -33,8 +33,13 @@ export function readingRules(list: ListDescription): ReadingRules {
 
 /** Whether responses show the end of the list. If not, the list ends with an empty page. */
 export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
-  const isTotalShown = total !== undefined && !(typeof total === 'object' && 'path' in total);
+  const isTotalShown = total !== undefined && !hasTotalRequest({ total });
   return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
+}
+
+/** Whether the total of a list has a request of its own. Scans request it before their first page and after their last one. */
+export function hasTotalRequest({ total }: Pick<ListDescription, 'total'>): boolean {
+  return typeof total === 'object' && 'path' in total;
 }
 
 /** Returns the levels that full scans of a list can reach, strongest first. */
