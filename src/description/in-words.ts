@@ -3,18 +3,9 @@
 import { parameterSetting } from './checks.ts';
 import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
-import { possibleLevels } from './levels.ts';
-import type { ReadingLevel } from '../schemas/events/certificate.ts';
+import { LEVEL_WORDS, possibleLevels } from './levels.ts';
 import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
-
-const LEVELS: Readonly<Record<ReadingLevel, string>> = {
-  anchored: 'anchored (each page shows a record read before)',
-  counted: 'counted (as many keys as the total says)',
-  agreed: 'agreed (two readings have the same keys)',
-  whole: 'whole (one response holds the list)',
-  read: 'read (to the end of the list; nothing shows that pages fit together)',
-};
 
 /** Returns a summary of the description in words, as lines of text. */
 export function descriptionInWords(description: ApiDescription): string[] {
@@ -102,7 +93,7 @@ function listInWords(list: ListDescription, parameters: readonly string[]): stri
     row(
       'proofs',
       possibleLevels(list)
-        .map((level) => LEVELS[level])
+        .map((level) => LEVEL_WORDS[level])
         .join(', '),
     ),
     row('deletions', deletionsInWords(list)),

@@ -42,6 +42,20 @@ export function hasTotalRequest({ total }: Pick<ListDescription, 'total'>): bool
   return typeof total === 'object' && 'path' in total;
 }
 
+/** The levels in words. */
+export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
+  anchored: 'anchored (each page shows a record read before)',
+  counted: 'counted (as many keys as the total says)',
+  agreed: 'agreed (two readings have the same keys)',
+  whole: 'whole (one response holds the list)',
+  read: 'read (to the end of the list; nothing shows that pages fit together)',
+};
+
+/** Whether full scans, or requests for single records, can prove that records were deleted. */
+export function canProveAbsence(list: ListDescription): boolean {
+  return list.one !== undefined || possibleLevels(list)[0] !== 'read';
+}
+
 /** Returns the levels that full scans of a list can reach, strongest first. */
 export function possibleLevels(list: ListDescription): ReadingLevel[] {
   const { overlaps, isWhole, isAgreed } = readingRules(list);

@@ -1,6 +1,6 @@
 import type { Change } from '../streams/diff/change.ts';
 import type { KeyedStatusChange } from '../streams/diff/status-changes.ts';
-import type { Certificate } from '../schemas/events/certificate.ts';
+import type { Certificate, ReadingLevel } from '../schemas/events/certificate.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { DatesFound } from '../streams/paging/list-dates.ts';
@@ -174,6 +174,10 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
+    /** Evidence that the sweep read the whole list; null if it was interrupted or not consistent, or the list was empty. */
+    level: ReadingLevel | null;
+    /** Whether sweeps of this list can prove deletions at all, by what its description says. */
+    canProve: boolean;
     /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
     canBeAsked: boolean;
   }) => void;

@@ -3,6 +3,7 @@
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { listNamed } from '../../description/description.ts';
 import type { ApiDescription } from '../../description/description.ts';
+import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
@@ -42,15 +43,28 @@ export class ChangeScans {
   }
 }
 
+type Swept = Parameters<Required<Hooks>['onSwept']>[0];
+
 /**
- * Whether the proof of a sweep suffices to publish deletions. Less proof is needed if missing records can be requested by key
- * (`canBeAsked`).
+ * Whether a sweep proves which records were deleted: `never` if no sweep of the list can. Less proof is needed if missing records can be
+ * requested by key (`canBeAsked`).
  */
-export function provesDeletions({
+export function deletionsOf({
   proof,
+  level,
+  canProve,
   canBeAsked,
-}: Pick<Parameters<Required<Hooks>['onSwept']>[0], 'proof' | 'canBeAsked'>): boolean {
-  return canBeAsked ? proof !== 'nothing' : proof === 'exact' || proof === 'anchored';
+}: Pick<Swept, 'proof' | 'level' | 'canProve' | 'canBeAsked'>): 'known' | 'unknown' | 'never' {
+  if (!canProve) return 'never';
+  const isProven = canBeAsked
+    ? proof !== 'nothing'
+    : proof === 'exact' || proof === 'anchored' || level === 'whole' || level === 'agreed';
+  return isProven ? 'known' : 'unknown';
+}
+
+/** Returns the level of a certified scan; null if it proves nothing. */
+export function certifiedLevel({ proof, level }: Certificate): ReadingLevel | null {
+  return proof === 'exact' ? 'counted' : (level ?? null);
 }
 
 /**

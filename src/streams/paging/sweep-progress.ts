@@ -294,14 +294,14 @@ function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): Swe
 
 /** Returns the level of a full scan that was read to its end; undefined if it proves nothing. */
 export function levelOf(
-  { proof, newest, proving }: SweepProgress,
+  { proof, newest, proving, counts }: SweepProgress,
   rules: ReadingRules,
   proofMs: number,
 ): ReadingLevel | undefined {
   if (proof === 'nothing' || proof === 'doubtful') return undefined;
   if (proof === 'exact') return 'counted';
   if (proof === 'anchored') return 'anchored';
-  if (rules.isWhole) return 'whole';
+  if (rules.isWhole && counts?.rejected === 0) return 'whole';
   const isAgreed = newest !== null && provenSince(proving, newest, proofMs) !== undefined;
   return rules.isAgreed && isAgreed ? 'agreed' : 'read';
 }

@@ -253,6 +253,8 @@ describe('StatusModel', () => {
       number: 3,
       records: 9,
       proof: 'exact',
+      level: 'counted',
+      canProve: true,
       canBeAsked: false,
     });
     pass(1_000);
@@ -260,6 +262,7 @@ describe('StatusModel', () => {
     expect(resource('inventory')).toMatchObject({
       lookedAt: START + 1_000,
       swept: { at: START + 1_000, records: 9, proof: 'exact' },
+      level: { name: 'counted', inWords: 'counted (as many keys as the total says)' },
     });
   });
 
@@ -268,7 +271,9 @@ describe('StatusModel', () => {
     const certify = (more: Partial<Certificate>) =>
       hooks.onCertified!({ resource: 'orders', certificate: certificateOf({}, more) });
     expect(resource()).toMatchObject({ certified: null, uncertified: null });
-    certify({ number: 4, total_records: null, proof: 'complete' });
+    expect(resource().level).toBeNull();
+    certify({ number: 4, total_records: null, proof: 'complete', level: 'whole' });
+    expect(resource().level).toMatchObject({ name: 'whole' });
     expect(resource().certified).toMatchObject({ number: 4, whyNotExact: 'the total moved' });
     hooks.onUncertified!({ resource: 'orders', why: 'too-soon' });
     expect(resource()).toMatchObject({ certified: { number: 4 }, uncertified: 'too-soon' });
