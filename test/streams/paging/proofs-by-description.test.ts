@@ -3,7 +3,7 @@
 import { concatMap, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { ListDescription } from '../../../src/description/description.ts';
-import { possibleLevels, readingRules } from '../../../src/description/levels.ts';
+import { canProveAbsence, possibleLevels, readingRules } from '../../../src/description/levels.ts';
 import { parseDescription } from '../../../src/description/read-description.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
@@ -13,6 +13,7 @@ import { pages } from '../../../src/streams/paging/pages.ts';
 import type { ScanTrouble } from '../../../src/streams/paging/pages.ts';
 import { levelOf } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
+import { Chance } from '../../support/chance.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId } from './moving-list.ts';
 import { SweepLedger } from './sweep-ledger.ts';
@@ -30,11 +31,13 @@ const COUNTED = listOf({ ...CURSOR, total: '/total' });
 const AGREED = listOf({ ...CURSOR, agreed: true });
 const WHOLE = listOf({ paging: 'none' });
 const WITHOUT_TOTAL = listOf({ ...OFFSET, more: '/more' });
+const AFTER = listOf({ paging: 'after', more: '/more', limit: 30, query: { after: '{after}' } });
 const NUMBERED = listOf({ paging: 'page', more: '/more', query: { page: '{page}' } });
 
 const PROOF_MS = 60_000;
 const PAGE = 4;
 const EVERY_MS = 10_000;
+const SEEDS = Number(process.env.SEEDS ?? 3);
 
 /** The ids in the list, by the time in ms and the number of requests of the running sweep before this one. */
 type Rows = (at: number, request: number) => readonly number[];
@@ -55,8 +58,10 @@ function answerOf(
 ): Answer {
   const { paging, first } = list;
   const size = paging === 'none' ? Infinity : PAGE;
-  const from =
+  const isByKey = paging === 'after' && cursor !== undefined;
+  const place =
     paging === 'offset' ? offset : Number(cursor ?? first) * (paging === 'page' ? size : 1);
+  const from = isByKey ? all.filter((id) => id <= Number(cursor)).length : place;
   const data: JsonValue[] = all.slice(from, from + size).map((id) => ({ id }));
   const hasNext = from + size < all.length;
   return {
@@ -69,7 +74,13 @@ function answerOf(
 function swept(
   list: ListDescription,
   rows: Rows,
-  { isPolled = false, rejectedAt = [] as readonly number[], known = [] as readonly string[] } = {},
+  {
+    isPolled = false,
+    rejectedAt = [] as readonly number[],
+    known = [] as readonly string[],
+    intervalMs = EVERY_MS,
+    forMs = 180_000,
+  } = {},
 ): Swept {
   const scheduler = virtualTime();
   const ledger = new SweepLedger(known);
@@ -101,8 +112,8 @@ function swept(
       records: ledger,
       emptySpan: () => ({ begin: 98, end: 99 }),
       ...(isPolled && { pollsCompleted$: timer(1_000, scheduler) }),
-      pace: { intervalMs: EVERY_MS },
-      deletions: { proofMs: PROOF_MS, limitPercent: 100 },
+      pace: { intervalMs },
+      deletions: { proofMs: PROOF_MS, limitPercent: 100, canProve: canProveAbsence(list) },
       scheduler,
     })
       .pipe(
@@ -114,7 +125,7 @@ function swept(
           if (step.kind === 'end') found.levels.push(levelOf(ledger.progress, rules, PROOF_MS));
           place.release();
         }),
-        takeWhile(() => scheduler.now() < 180_000),
+        takeWhile(() => scheduler.now() < forMs),
       )
       .subscribe();
   });
@@ -154,6 +165,14 @@ describe('a record that is deleted', () => {
       expect(possibleLevels(list)).toContain(level);
     },
   );
+});
+
+it('a missing record has a list read more often only where that may prove something', () => {
+  const hour = 3_600_000;
+  const hourly = (list: ListDescription) =>
+    swept(list, ONE_DELETED, { intervalMs: hour, forMs: 5.5 * hour, known: ['50'] }).levels.length;
+  expect(hourly(BY_CURSOR)).toBe(5);
+  expect(hourly(AGREED)).toBeGreaterThan(5);
 });
 
 describe('agreement', () => {
@@ -223,5 +242,61 @@ describe('a cursor that is an offset', () => {
   it('is not suspected when a record that was read has changed', () => {
     const { troubles } = swept(BY_CURSOR, ONE_DELETED);
     expect(troubles).toEqual([]);
+  });
+});
+
+/** A list that moves before most of its requests for a while, and then rests; with the ids that it still has, and all that it ever had. */
+class Churn {
+  readonly #chance: Chance;
+  #rows = Array.from({ length: 24 }, (_, nth) => 1_000 + nth * 100);
+  readonly all = new Set(this.#rows);
+
+  constructor(seed: number) {
+    this.#chance = new Chance(seed, 'churn');
+  }
+
+  get rows(): readonly number[] {
+    return this.#rows;
+  }
+
+  readonly next: Rows = (at) => {
+    const isBusy = at % 150_000 < 80_000;
+    const isMoving = isBusy && this.#chance.below(2) === 0;
+    for (let n = isMoving ? 1 + this.#chance.below(3) : 0; n > 0; n -= 1) {
+      const place = this.#chance.below(this.#rows.length);
+      if (this.#chance.below(2) === 0 && this.#rows.length > 12) {
+        this.#rows = this.#rows.filter((_, nth) => nth !== place);
+        continue;
+      }
+      const id = this.#rows[place]! + 1 + this.#chance.below(99);
+      if (this.all.has(id)) continue;
+      this.all.add(id);
+      this.#rows = [...this.#rows, id].sort((one, other) => one - other);
+    }
+    return this.#rows;
+  };
+}
+
+describe('a list that moves while it is read', () => {
+  it.each<[string, ListDescription]>([
+    ['a cursor that is an offset, agreed', AGREED],
+    ['a cursor that is an offset, with a total', COUNTED],
+    ['a cursor that is an offset', BY_CURSOR],
+    ['offsets without a total', WITHOUT_TOTAL],
+    ['keys', AFTER],
+    ['no paging', WHOLE],
+  ])('has no false deletion: %s', (_, list) => {
+    let deleted = 0;
+    for (let seed = 0; seed < SEEDS; seed += 1) {
+      const churn = new Churn(seed);
+      const found = swept(list, churn.next, { forMs: 310_000 });
+      deleted += found.gone.length;
+      const here = new Set(churn.rows.map(String));
+      expect(
+        found.gone.filter((key) => here.has(key)),
+        `seed ${seed}`,
+      ).toEqual([]);
+    }
+    expect(deleted > 0).toBe(list !== BY_CURSOR);
   });
 });
