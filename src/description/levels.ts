@@ -10,6 +10,8 @@ export interface ReadingRules {
   readonly overlaps: boolean;
   /** Whether one response contains the whole list. */
   readonly isWhole: boolean;
+  /** Whether the API tells how many records the list has. */
+  readonly hasTotal: boolean;
   /** Whether the list ends at the list offset that equals its total. */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
@@ -25,6 +27,7 @@ export function readingRules(list: ListDescription): ReadingRules {
   return {
     overlaps: paging === 'after' || isByOffset,
     isWhole: paging === 'none',
+    hasTotal: total !== undefined,
     endsAtTotal: isByOffset && total !== undefined,
     endsEmpty: !showsEnd(list),
     isAgreed: agreed,

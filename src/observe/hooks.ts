@@ -181,8 +181,15 @@ export interface Hooks {
     /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
     canBeAsked: boolean;
   }) => void;
-  /** The certificate of a full scan was published. */
-  readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
+  /**
+   * The certificate of a full scan was published. `level` is the evidence that the scan read the whole list; null if it was interrupted or
+   * not consistent, or the list was empty.
+   */
+  readonly onCertified?: (certified: {
+    resource: string;
+    certificate: Certificate;
+    level: ReadingLevel | null;
+  }) => void;
   /** A full scan has ended without a certificate. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
   /** The API refuses requests for single records of a list. Deletions of its records can therefore not be confirmed by such requests. */

@@ -8,13 +8,7 @@ import type { ApiDescription, ListDescription } from '../../description/descript
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
 import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { ReadingLevel } from '../../schemas/events/certificate.ts';
-import {
-  certifiedLevel,
-  ClockSkew,
-  countPage,
-  changeTime,
-  deletionsOf,
-} from '../status/hook-figures.ts';
+import { ClockSkew, countPage, changeTime, deletionsOf } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
 import { boundedLabel, LABELS, labelValues, OTHER, statusLabel } from './metric-labels.ts';
@@ -160,10 +154,9 @@ export function metrics(options: MetricsOptions) {
       setLevel(resource, swept.level);
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
-    onCertified: ({ resource, certificate }) => {
-      const { proof } = certificate;
+    onCertified: ({ resource, certificate: { proof }, level }) => {
       add('certificates', { resource, proof });
-      setLevel(resource, certifiedLevel(certificate));
+      setLevel(resource, level);
       if (proof === 'exact') set('exactCertificate', { resource }, wallClock() / 1_000);
     },
     onLost: ({ resource }) => add('topicDisagreements', { resource }),

@@ -3,7 +3,6 @@
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { listNamed } from '../../description/description.ts';
 import type { ApiDescription } from '../../description/description.ts';
-import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
@@ -60,11 +59,6 @@ export function deletionsOf({
     ? proof !== 'nothing'
     : proof === 'exact' || proof === 'anchored' || level === 'whole' || level === 'agreed';
   return isProven ? 'known' : 'unknown';
-}
-
-/** Returns the level of a certified scan; null if it proves nothing. */
-export function certifiedLevel({ proof, level }: Certificate): ReadingLevel | null {
-  return proof === 'exact' ? 'counted' : (level ?? null);
 }
 
 /**

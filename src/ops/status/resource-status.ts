@@ -2,7 +2,7 @@ import type { Hooks, Lane, Published } from '../../observe/hooks.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { LEVEL_WORDS } from '../../description/levels.ts';
 import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
-import { certifiedLevel, countPage, ChangeScans, changeTime } from './hook-figures.ts';
+import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
 import { MAX_COMMIT_MS } from './readiness.ts';
 import { Durations, quantile, SnapshotRate, TimeSlots } from './recent-figures.ts';
 import { errorLine } from './shortened.ts';
@@ -123,10 +123,10 @@ export class ListStatus {
       this.#reported.level = levelStatus(level);
       this.#reported.swept = { at: this.#options.now(), records, proof };
     },
-    onCertified: ({ certificate }) => {
+    onCertified: ({ certificate, level }) => {
       const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
       const why = whyNotExact(certificate);
-      this.#reported.level = levelStatus(certifiedLevel(certificate));
+      this.#reported.level = levelStatus(level);
       this.#reported.certified = { at, number, total, read, records, proof, whyNotExact: why };
       this.#reported.uncertified = null;
     },

@@ -50,8 +50,8 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference). Absent for the other proofs: `exact`
-   * is the level `counted`, and `unsettled` has none.
+   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference), if the API tells no total. Absent
+   * otherwise: `exact` is the level `counted`, and `unsettled` has none.
    */
   readonly level?: ReadingLevel;
   /**

@@ -332,7 +332,7 @@ describe('metrics', () => {
     sweep('whole');
     expect(await level()).toEqual(['whole']);
     const certificate = certificateOf({}, { proof: 'exact' });
-    hooks.onCertified({ resource: 'inventory', certificate });
+    hooks.onCertified({ resource: 'inventory', certificate, level: 'counted' });
     expect(await level()).toEqual(['counted']);
     sweep(null);
     expect(await level()).toEqual([]);

@@ -269,10 +269,14 @@ describe('StatusModel', () => {
   it('has the newest certificate, and why a reading since has none', () => {
     const { resource, hooks } = service();
     const certify = (more: Partial<Certificate>) =>
-      hooks.onCertified!({ resource: 'orders', certificate: certificateOf({}, more) });
+      hooks.onCertified!({
+        resource: 'orders',
+        certificate: certificateOf({}, more),
+        level: 'whole',
+      });
     expect(resource()).toMatchObject({ certified: null, uncertified: null });
     expect(resource().level).toBeNull();
-    certify({ number: 4, total_records: null, proof: 'complete', level: 'whole' });
+    certify({ number: 4, total_records: null, proof: 'complete' });
     expect(resource().level).toMatchObject({ name: 'whole' });
     expect(resource().certified).toMatchObject({ number: 4, whyNotExact: 'the total moved' });
     hooks.onUncertified!({ resource: 'orders', why: 'too-soon' });
