@@ -155,16 +155,17 @@ function deletionsInWords(list: ListDescription): string {
   if (list.deleted)
     return `the list still contains deleted records, in which ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
   if (list.one) return 'a full scan does not show the record, and two single reads find none';
-  return possibleLevels(list)[0] === 'read'
-    ? 'none is published'
-    : 'a record is absent from two full scans';
+  const [level] = possibleLevels(list);
+  if (level === 'agreed')
+    return 'a record is absent from two full scans that read the same keys (agreed: true)';
+  return level === 'read' ? 'none is published' : 'a record is absent from two full scans';
 }
 
 /** Returns what the service cannot promise for a list with these properties, one sentence each. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   return [
-    ...(levels[0] === 'read'
+    ...(levels[0] === 'read' || levels[0] === 'agreed'
       ? [
           'a record that moves between pages while they are read can be missed until the next full scan',
         ]

@@ -133,7 +133,7 @@ export const LABELS = {
     values: ['known', 'unknown', 'never'],
   },
   level: {
-    help: 'the evidence that a full scan read the whole list: see [certificates.md](certificates.md)',
+    help: 'the evidence that a full scan read the whole list: see [what-can-be-promised.md](what-can-be-promised.md#levels-of-a-full-scan)',
     values: READING_LEVELS,
   },
   result: {
