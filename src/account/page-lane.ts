@@ -1,7 +1,8 @@
-import { concatMap, defer, map, of, switchMap } from 'rxjs';
+import { concatMap, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { ListDescription } from '../description/description.ts';
+import { hasTotalRequest } from '../description/levels.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
 import { pageSlots as newPageSlots } from '../streams/flow/page-slots.ts';
 import type { PageSlots } from '../streams/flow/page-slots.ts';
@@ -82,33 +83,30 @@ export function pageLanes(
     return {
       limit,
       pageSlots,
-      scan: (query, more = {}) =>
-        counted(
-          task.list,
-          query,
-          more.from,
-          () => request({ isTotal: true }, limit),
-          (total) =>
-            pages({
-              request: (page) =>
-                request({ ...query, ...page }, limit).pipe(
-                  map((answer) => (total === undefined ? answer : withTotal(answer, total))),
-                ),
-              keyOf,
-              list: task.list,
-              pageSize,
-              leftOut,
-              plan,
-              contents,
-              permit: () => pageSlots.acquire,
-              ahead,
-              ...more,
-              onTrouble: (trouble, offset) => {
-                hooks.onTrouble({ trouble, offset });
-                more.onTrouble?.(trouble, offset);
-              },
-            }),
-        ),
+      scan: (query, more = {}) => {
+        const scan$ = pages({
+          request: (page) => request({ ...query, ...page }, limit),
+          keyOf,
+          list: task.list,
+          pageSize,
+          leftOut,
+          plan,
+          contents,
+          permit: () => pageSlots.acquire,
+          ahead,
+          ...more,
+          onTrouble: (trouble, offset) => {
+            hooks.onTrouble({ trouble, offset });
+            more.onTrouble?.(trouble, offset);
+          },
+        });
+        const total$ = request({ isTotal: true }, limit).pipe(
+          tap(({ span }) => logicalClock.settle(span.begin)),
+          map(({ total }) => total),
+        );
+        const isCounted = hasTotalRequest(task.list) && !more.from && !('from' in query);
+        return isCounted ? counted(scan$, total$) : scan$;
+      },
       settler: (span) => () => {
         logicalClock.settle(span.begin);
         pageSlots.release();
@@ -118,25 +116,26 @@ export function pageLanes(
 }
 
 /**
- * Runs a scan of a list whose total has a request of its own: the total is requested before and after the scan. The pages have the first
- * total, and the last page has the second one, so that a total that changed is noticed. Scans of other lists, of windows, and from a stored
- * position are run without requests for the total.
+ * Requests the total of a list before and after a scan: the pages have the first total, and the last page has the second one, so that a
+ * total that changed is noticed. If a scan of a single page has two different totals, the page has none.
  */
 function counted(
-  { total }: ListDescription,
-  query: object,
-  from: PagesOptions['from'],
-  requestTotal: () => Observable<Answer>,
-  scan: (total: number | undefined) => Observable<ScanPage>,
+  scan$: Observable<ScanPage>,
+  total$: Observable<number | undefined>,
 ): Observable<ScanPage> {
-  const isCounted = typeof total === 'object' && 'path' in total && !from && !('from' in query);
-  if (!isCounted) return scan(undefined);
-  return defer(requestTotal).pipe(
-    switchMap((before) => scan(before.total)),
-    concatMap((page) => {
-      if (page.next) return of(page);
-      return requestTotal().pipe(
-        map((after) => ({ ...page, answer: withTotal(page.answer, after.total) })),
+  return total$.pipe(
+    switchMap((before) => {
+      const counts = (page: ScanPage, total: number | undefined) => ({
+        ...page,
+        answer: withTotal(page.answer, total),
+      });
+      return scan$.pipe(
+        concatMap((page, nth) => {
+          if (page.next) return of(counts(page, before));
+          return total$.pipe(
+            map((after) => counts(page, nth > 0 || after === before ? after : undefined)),
+          );
+        }),
       );
     }),
   );

@@ -30,6 +30,7 @@ import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
+import { LEVEL_WORDS, possibleLevels } from '../description/levels.ts';
 import { asker } from '../measure/ask.ts';
 import { MAX_REQUESTS, measureList } from '../measure/measure-list.ts';
 import type { Measurement } from '../measure/replies.ts';
@@ -303,6 +304,9 @@ class ApiCheck {
       );
       return [
         `${total} records, ${key}`,
+        possibleLevels(list)
+          .map((level) => LEVEL_WORDS[level])
+          .join(' or '),
         ...(hides.length > 0 ? [`hides ${hides.join(', ')}`] : []),
         ...warnings,
         ...notes,

@@ -1,12 +1,14 @@
 import { CellarstreamError } from '../core/errors.ts';
+import { LEVEL_WORDS } from '../description/levels.ts';
 import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { lostEventsText } from '../observe/lost-events.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
-import { countPage, provesDeletions } from '../ops/status/hook-figures.ts';
+import { countPage, deletionsOf } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
+import type { ScanTrouble } from '../streams/paging/pages.ts';
 
 /**
  * When the service fails to read the signals topic and retries within this time (ms), the failure is logged at level debug instead of warn,
@@ -27,6 +29,16 @@ const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
  */
 const UNPROVEN_SWEEPS = 3;
 
+/** Log text about a list whose description gives a full scan no proof. */
+const NO_PROOF_OF_ABSENCE =
+  'a record that is missing from this list is not published as deleted, only one that the list shows as deleted: its pages neither overlap nor have a total, so a missing record may have moved. For deletions, its description needs total, one, deleted, or agreed: true';
+/** Log texts about troubles of scans, in place of the general one. */
+const SCAN_TROUBLES: Readonly<Partial<Record<ScanTrouble, string>>> = {
+  shifted:
+    'a page repeats records of the page before it: the cursor of the list acts like an offset, so records may be missed when others are deleted',
+  expired: 'the API refused the cursor of the next page: the scan starts over',
+};
+
 type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
 
 /** Hooks that are called too often to be logged; metrics count them. */
@@ -43,6 +55,8 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
   const tallies = new Map<string, PublishedTally>();
   /** Number of missing keys of each list when its deletions were last held back. */
   const lastMissing = new Map<string, number>();
+  /** Lists that were reported as lists whose full scans can not prove deletions. */
+  const unprovable = new Set<string>();
   /** Number of consecutive sweeps of each list that could not prove deletions, and when the first of them ended (monotonic time, in ms). */
   const unproven = new Map<string, { readonly since: number; sweeps: number }>();
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
@@ -123,9 +137,18 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
         'published since the previous log line of this list',
       );
     },
-    onSwept: ({ resource, number, records, proof, canBeAsked }) => {
-      logger.debug({ event: 'swept', resource, number, records, proof }, 'sweep completed');
-      if (provesDeletions({ proof, canBeAsked })) return void unproven.delete(resource);
+    onSwept: ({ resource, number, records, ...swept }) => {
+      const { proof, level } = swept;
+      logger.debug(
+        { event: 'swept', resource, number, records, proof, level },
+        level === null ? 'sweep completed' : `sweep completed: ${LEVEL_WORDS[level]}`,
+      );
+      const deletions = deletionsOf(swept);
+      if (deletions === 'never' && !unprovable.has(resource)) {
+        unprovable.add(resource);
+        logger.info({ event: 'level', resource, level }, NO_PROOF_OF_ABSENCE);
+      }
+      if (deletions !== 'unknown') return void unproven.delete(resource);
       const now = performance.now();
       const run = unproven.get(resource) ?? { since: now, sweeps: 0 };
       run.sweeps += 1;
@@ -173,7 +196,8 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
         { event: 'scan-trouble', resource, trouble, offset },
         trouble === 'cut'
           ? cappedListText(offset)
-          : 'the list changed during the scan, or its record count does not match total_records',
+          : (SCAN_TROUBLES[trouble] ??
+              'the list changed during the scan, or its record count does not match total_records'),
       );
     },
     onStale: ({ resource, held, ageMs }) =>

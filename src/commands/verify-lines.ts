@@ -105,7 +105,7 @@ function remarksOf(certificate: Certificate): string[] {
   const remarks: [number, string][] = [
     [rejected, 'without a usable key'],
     [unpublished, 'too large to publish'],
-    [left_out, 'older than START_FROM'],
+    [left_out, 'older than START_FROM or shown as deleted'],
     [held, 'deletions held back'],
     [undecided, `undecided${named === '' ? '' : ` (${named}${undecided > 3 ? ', ...' : ''})`}`],
   ];

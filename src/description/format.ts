@@ -239,7 +239,7 @@ const listKeys = {
     .describe('status fields: topic, schema, subjects'),
   types: text('an .avsc file beside this one with the documented fields'),
   quota: quotaText('100/min'),
-  agreed: flag('deletions may rest on two full scans that agree'),
+  agreed: flag('deletions may rest on two full scans that read the same keys'),
 };
 
 /**

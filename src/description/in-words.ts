@@ -3,18 +3,9 @@
 import { parameterSetting } from './checks.ts';
 import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
-import { possibleLevels } from './levels.ts';
-import type { ReadingLevel } from '../schemas/events/certificate.ts';
+import { LEVEL_WORDS, possibleLevels } from './levels.ts';
 import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
-
-const LEVELS: Readonly<Record<ReadingLevel, string>> = {
-  anchored: 'anchored (each page shows a record read before)',
-  counted: 'counted (as many keys as the total says)',
-  agreed: 'agreed (two readings have the same keys)',
-  whole: 'whole (one response holds the list)',
-  read: 'read (to the end of the list; nothing shows that pages fit together)',
-};
 
 /** Returns a summary of the description in words, as lines of text. */
 export function descriptionInWords(description: ApiDescription): string[] {
@@ -102,7 +93,7 @@ function listInWords(list: ListDescription, parameters: readonly string[]): stri
     row(
       'proofs',
       possibleLevels(list)
-        .map((level) => LEVELS[level])
+        .map((level) => LEVEL_WORDS[level])
         .join(', '),
     ),
     row('deletions', deletionsInWords(list)),
@@ -164,16 +155,17 @@ function deletionsInWords(list: ListDescription): string {
   if (list.deleted)
     return `the list still contains deleted records, in which ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
   if (list.one) return 'a full scan does not show the record, and two single reads find none';
-  return possibleLevels(list)[0] === 'read'
-    ? 'none is published'
-    : 'a record is absent from two full scans';
+  const [level] = possibleLevels(list);
+  if (level === 'agreed')
+    return 'a record is absent from two full scans that read the same keys (agreed: true)';
+  return level === 'read' ? 'none is published' : 'a record is absent from two full scans';
 }
 
 /** Returns what the service cannot promise for a list with these properties, one sentence each. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   return [
-    ...(levels[0] === 'read'
+    ...(levels[0] === 'read' || levels[0] === 'agreed'
       ? [
           'a record that moves between pages while they are read can be missed until the next full scan',
         ]

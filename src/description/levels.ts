@@ -10,6 +10,8 @@ export interface ReadingRules {
   readonly overlaps: boolean;
   /** Whether one response contains the whole list. */
   readonly isWhole: boolean;
+  /** Whether the API tells how many records the list has. */
+  readonly hasTotal: boolean;
   /** Whether the list ends at the list offset that equals its total. */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
@@ -25,6 +27,7 @@ export function readingRules(list: ListDescription): ReadingRules {
   return {
     overlaps: paging === 'after' || isByOffset,
     isWhole: paging === 'none',
+    hasTotal: total !== undefined,
     endsAtTotal: isByOffset && total !== undefined,
     endsEmpty: !showsEnd(list),
     isAgreed: agreed,
@@ -33,8 +36,27 @@ export function readingRules(list: ListDescription): ReadingRules {
 
 /** Whether responses show the end of the list. If not, the list ends with an empty page. */
 export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
-  const isTotalShown = total !== undefined && !(typeof total === 'object' && 'path' in total);
+  const isTotalShown = total !== undefined && !hasTotalRequest({ total });
   return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
+}
+
+/** Whether the total of a list has a request of its own. Scans request it before their first page and after their last one. */
+export function hasTotalRequest({ total }: Pick<ListDescription, 'total'>): boolean {
+  return typeof total === 'object' && 'path' in total;
+}
+
+/** The levels in words. */
+export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
+  anchored: 'anchored (each page shows a record read before)',
+  counted: 'counted (as many keys as the total says)',
+  agreed: 'agreed (two readings have the same keys)',
+  whole: 'whole (one response holds the list)',
+  read: 'read (to the end of the list; nothing shows that pages fit together)',
+};
+
+/** Whether full scans, or requests for single records, can prove that records were deleted. */
+export function canProveAbsence(list: ListDescription): boolean {
+  return list.one !== undefined || possibleLevels(list)[0] !== 'read';
 }
 
 /** Returns the levels that full scans of a list can reach, strongest first. */

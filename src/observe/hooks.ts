@@ -1,6 +1,6 @@
 import type { Change } from '../streams/diff/change.ts';
 import type { KeyedStatusChange } from '../streams/diff/status-changes.ts';
-import type { Certificate } from '../schemas/events/certificate.ts';
+import type { Certificate, ReadingLevel } from '../schemas/events/certificate.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { DatesFound } from '../streams/paging/list-dates.ts';
@@ -174,11 +174,22 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
+    /** Evidence that the sweep read the whole list; null if it was interrupted or not consistent, or the list was empty. */
+    level: ReadingLevel | null;
+    /** Whether sweeps of this list can prove deletions at all, by what its description says. */
+    canProve: boolean;
     /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
     canBeAsked: boolean;
   }) => void;
-  /** The certificate of a full scan was published. */
-  readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
+  /**
+   * The certificate of a full scan was published. `level` is the evidence that the scan read the whole list; null if it was interrupted or
+   * not consistent, or the list was empty.
+   */
+  readonly onCertified?: (certified: {
+    resource: string;
+    certificate: Certificate;
+    level: ReadingLevel | null;
+  }) => void;
   /** A full scan has ended without a certificate. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
   /** The API refuses requests for single records of a list. Deletions of its records can therefore not be confirmed by such requests. */

@@ -3,7 +3,7 @@ import type { CertifyJob, TaskJobs } from '../account/signal-jobs.ts';
 import { readingRules } from '../description/levels.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { Message } from '../sinks/sink.ts';
-import { hasReadAll } from '../streams/paging/sweep-progress.ts';
+import { hasReadAll, levelOf } from '../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../streams/paging/sweep-progress.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import { certificateOf, MAX_NAMED } from './publish/certificate-of.ts';
@@ -55,16 +55,18 @@ export class Certifier {
     const now = scheduler.now();
     const number = (checkpoint.cursor.certificate?.number ?? 0) + 1;
     const isSplit = (await checkpoint.partitions()) !== live.keys.length;
+    const rules = readingRules(list);
+    const proofMs = task.config.poll.deleteProofMs;
     const certificate = isSplit
       ? undefined // opening the checkpoint again reports what is wrong
       : certificateOf({
           ...{ account: account.name, resource: list.name, number, sweep, live, now },
           heldBack: held,
-          rules: readingRules(list),
-          proofMs: task.config.poll.deleteProofMs,
+          ...{ rules, proofMs },
           sequence: cursor.sequence,
           unseen: await this.#unseen(sweep),
         });
+    const level = levelOf(sweep, rules, proofMs) ?? null;
     const answer = certificate
       ? ({ status: 'done', number, message: null } as const)
       : ({ status: 'failed', number: null, message: PARTITIONS_CHANGED } as const);
@@ -78,7 +80,7 @@ export class Certifier {
       await transact({ messages: acks, images: [], cursor });
     }
     for (const each of asked) resyncs?.ackCommitted(each);
-    if (certificate) hooks.onCertified({ certificate });
+    if (certificate) hooks.onCertified({ certificate, level });
     else hooks.onUncertified({ why: 'partitions' });
   }
 

@@ -29,8 +29,8 @@ export interface ComparedBatch extends ReadRecords {
   readonly keys: readonly string[];
   /** Runs (groups of adjacent records) recognized on the page: their records equal the published images without a comparison. */
   readonly runs: readonly PageRun[];
-  /** Keys of the records that `START_FROM` leaves out. */
-  readonly beforeStartFrom: readonly string[];
+  /** Keys of the records that are not published: `START_FROM` leaves them out, or the list shows them as deleted. */
+  readonly leftOut: readonly string[];
 }
 
 export interface CompareOptions {
@@ -111,23 +111,24 @@ export function compareBatches(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { presumedSeen = [], absent } = batch.lane === 'sweep' ? batch : {};
-    const tombstones = deleted ? records.filter((each) => isTombstone(each, deleted)) : [];
+    const tombstones = deleted
+      ? records.filter((each) => (isApart || !isPublished(each)) && isTombstone(each, deleted))
+      : [];
+    const tombstoneSet = new Set(tombstones);
     const shown =
-      tombstones.length > 0 ? records.filter((each) => !tombstones.includes(each)) : records;
+      tombstones.length > 0 ? records.filter((each) => !tombstoneSet.has(each)) : records;
     const wanted = mayPrecedeStartFrom(batch) ? wantedOf(shown) : shown;
-    const wantedSet = wanted.length < shown.length && new Set(wanted);
+    const wantedSet = wanted.length < records.length && new Set(wanted);
     return {
       batch,
       keys: [...records.map(({ key }) => key), ...presumedSeen],
       runs,
-      beforeStartFrom: wantedSet
-        ? shown.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
+      leftOut: wantedSet
+        ? records.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
         : [],
       records: wanted,
-      gone: [
-        ...(absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : []),
-        ...tombstones.map(({ key }) => key),
-      ],
+      gone: absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : [],
+      tombstones,
       span: batch.span,
       age: batch.age,
     };
@@ -150,10 +151,18 @@ export function compareBatches(
   );
 }
 
+/**
+ * Whether the record is known to equal its published image, which the list did not show as deleted. A resync looks at such records too: when
+ * they were published, the description may not have had `deleted`.
+ */
+function isPublished({ image }: KeyedRecord): boolean {
+  return image?.kind === 'published';
+}
+
 /** Whether the list shows a record as deleted. */
 function isTombstone(
-  { image, json }: KeyedRecord,
+  { json }: KeyedRecord,
   { at, is }: NonNullable<ListDescription['deleted']>,
 ): boolean {
-  return image?.kind !== 'published' && valueAt(json, pointerNames(at)) === is;
+  return valueAt(json, pointerNames(at)) === is;
 }

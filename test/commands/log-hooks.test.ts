@@ -3,6 +3,7 @@ import { fleetAccountLogHooks } from '../../src/commands/fleet-log-hooks.ts';
 import { logHooks } from '../../src/commands/log-hooks.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Lane } from '../../src/observe/hooks.ts';
+import type { ReadingLevel } from '../../src/schemas/events/certificate.ts';
 import type { Change, Operation } from '../../src/streams/diff/change.ts';
 import type { Proof } from '../../src/streams/paging/sweep-progress.ts';
 import { lineLogger } from '../support/line-logger.ts';
@@ -101,7 +102,7 @@ describe('logHooks', () => {
       said.push(`${event} ${resource}`);
     const { onSwept } = logHooks(lineLogger({ warn }));
     const sweep = (resource: string, proof: Proof, canBeAsked = false) =>
-      onSwept({ resource, number: 1, records: 9, proof, canBeAsked });
+      onSwept({ resource, number: 1, records: 9, proof, level: null, canProve: true, canBeAsked });
     const rounds = (minutes: number, work: () => void) => {
       for (let n = 0; n < minutes; n++, vi.advanceTimersByTime(60_000)) work();
     };
@@ -113,6 +114,24 @@ describe('logHooks', () => {
     rounds(1, () => sweep('customers', 'nothing'));
     rounds(11, () => sweep('orders', 'nothing', true));
     expect(said).toEqual(['deletions-unknown customers', 'deletions-unknown orders']);
+  });
+
+  it('says the level of a sweep in words, and once where the list allows no proof of deletions', () => {
+    const said: string[] = [];
+    const say = ({ event }: { event: string }, text: string) => said.push(`${event}: ${text}`);
+    const { onSwept } = logHooks(lineLogger({ debug: say, info: say, warn: say }));
+    const sweep = (level: ReadingLevel, canProve: boolean) =>
+      onSwept({
+        ...{ resource: 'orders', number: 1, records: 9, proof: 'complete', level, canProve },
+        canBeAsked: false,
+      });
+    sweep('agreed', true);
+    expect(said).toEqual(['swept: sweep completed: agreed (two readings have the same keys)']);
+    said.length = 0;
+    for (let n = 0; n < 30; n++, vi.advanceTimersByTime(60_000)) sweep('read', false);
+    expect(said.filter((line) => !line.startsWith('swept: sweep completed: read (to'))).toEqual([
+      expect.stringMatching(/^level: a record that is missing from this list is not published/),
+    ]);
   });
 
   it('says once a minute what was read and published, and of how many seconds', () => {

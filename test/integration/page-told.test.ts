@@ -117,7 +117,7 @@ describe('the status page, told', () => {
     };
     const certify = (more: Partial<Certificate>): string => {
       const certificate = certificateOf({}, { ended_at: Date.now(), records: 10_002, ...more });
-      hooks.onCertified!({ resource: 'orders', certificate });
+      hooks.onCertified!({ resource: 'orders', certificate, level: 'counted' });
       told = { ...told, resources: status().resources };
       return TIME.format(certificate.ended_at);
     };

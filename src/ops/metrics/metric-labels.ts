@@ -2,6 +2,7 @@ import { statusFieldName } from '../../description/description.ts';
 import type { ApiDescription } from '../../description/description.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
+import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
@@ -128,8 +129,12 @@ export const LABELS = {
     values: valuesOf<Certificate['proof']>({ exact: 0, complete: 0, unsettled: 0 }),
   },
   deletions: {
-    help: 'whether the sweep proves which records were deleted',
-    values: ['known', 'unknown'],
+    help: 'whether the sweep proves which records were deleted; `never`: no sweep of the list can, by its description',
+    values: ['known', 'unknown', 'never'],
+  },
+  level: {
+    help: 'the evidence that a full scan read the whole list: see [what-can-be-promised.md](what-can-be-promised.md#levels-of-a-full-scan)',
+    values: READING_LEVELS,
   },
   result: {
     help: 'the state of the resync request',

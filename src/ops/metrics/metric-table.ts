@@ -189,6 +189,11 @@ export const METRICS = {
     'Certificates of full scans that were published.',
     ['resource', 'proof'],
   ),
+  readingLevel: gauge(
+    'cellarstream_reading_level',
+    'Evidence that the newest full scan read the whole list: 1 for its level, 0 for the others; absent before the first full scan of this process.',
+    ['resource', 'level'],
+  ),
   exactCertificate: gauge(
     'cellarstream_exact_certificate_timestamp_seconds',
     'When the newest exact certificate was published; before the first one of this process, when the process began.',

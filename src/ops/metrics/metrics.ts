@@ -6,7 +6,9 @@ import { VERSION } from '../../core/version.ts';
 import { listNamed } from '../../description/description.ts';
 import type { ApiDescription, ListDescription } from '../../description/description.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
-import { ClockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
+import { READING_LEVELS } from '../../schemas/events/certificate.ts';
+import type { ReadingLevel } from '../../schemas/events/certificate.ts';
+import { ClockSkew, countPage, changeTime, deletionsOf } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
 import { boundedLabel, LABELS, labelValues, OTHER, statusLabel } from './metric-labels.ts';
@@ -90,6 +92,10 @@ export function metrics(options: MetricsOptions) {
     add('scans', { resource, lane });
     set('lastScan', { resource, lane }, wallClock() / 1_000);
   };
+  const setLevel = (resource: string, level: ReadingLevel | null) => {
+    for (const each of READING_LEVELS)
+      set('readingLevel', { resource, level: each }, Number(each === level));
+  };
   const onPublished = (page: Published) => {
     const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
     const { read, events } = countPage(page);
@@ -143,13 +149,14 @@ export function metrics(options: MetricsOptions) {
       if (isKnown(resource)) held.add(resource);
       set('deletesHeld', { resource }, gone);
     },
-    onSwept: ({ resource, proof, canBeAsked }) => {
-      const isProven = provesDeletions({ proof, canBeAsked });
-      add('sweeps', { resource, deletions: isProven ? 'known' : 'unknown' });
+    onSwept: ({ resource, ...swept }) => {
+      add('sweeps', { resource, deletions: deletionsOf(swept) });
+      setLevel(resource, swept.level);
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
-    onCertified: ({ resource, certificate: { proof } }) => {
+    onCertified: ({ resource, certificate: { proof }, level }) => {
       add('certificates', { resource, proof });
+      setLevel(resource, level);
       if (proof === 'exact') set('exactCertificate', { resource }, wallClock() / 1_000);
     },
     onLost: ({ resource }) => add('topicDisagreements', { resource }),

@@ -142,7 +142,7 @@ function factRow({ name }: Fact): Row<Fact> {
 }
 
 function factsOf(dated: DatedResource): Fact[] {
-  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = dated;
+  const { known, lookedAt, level, swept, requests, transactionMs, schemaId, at } = dated;
   const { ok, refused, failed, unanswered } = requests;
   const bad = refused + failed + unanswered;
   const letters = Object.values(dated.deadLetters).reduce((sum, each) => sum + each, 0);
@@ -161,6 +161,7 @@ function factsOf(dated: DatedResource): Fact[] {
       ? [{ name: 'dead letters', value: plural(letters, 'record'), isBad: true }]
       : []),
     certifiedFact(dated),
+    ...(level === null ? [] : [{ name: 'level', value: level.inWords, isWide: true }]),
   ];
 }
 

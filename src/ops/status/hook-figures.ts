@@ -42,15 +42,23 @@ export class ChangeScans {
   }
 }
 
+type Swept = Parameters<Required<Hooks>['onSwept']>[0];
+
 /**
- * Whether the proof of a sweep suffices to publish deletions. Less proof is needed if missing records can be requested by key
- * (`canBeAsked`).
+ * Whether a sweep proves which records were deleted: `never` if no sweep of the list can. Less proof is needed if missing records can be
+ * requested by key (`canBeAsked`).
  */
-export function provesDeletions({
+export function deletionsOf({
   proof,
+  level,
+  canProve,
   canBeAsked,
-}: Pick<Parameters<Required<Hooks>['onSwept']>[0], 'proof' | 'canBeAsked'>): boolean {
-  return canBeAsked ? proof !== 'nothing' : proof === 'exact' || proof === 'anchored';
+}: Pick<Swept, 'proof' | 'level' | 'canProve' | 'canBeAsked'>): 'known' | 'unknown' | 'never' {
+  if (!canProve) return 'never';
+  const isProven = canBeAsked
+    ? proof !== 'nothing'
+    : proof === 'exact' || proof === 'anchored' || level === 'whole' || level === 'agreed';
+  return isProven ? 'known' : 'unknown';
 }
 
 /**

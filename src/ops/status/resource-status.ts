@@ -1,6 +1,7 @@
 import type { Hooks, Lane, Published } from '../../observe/hooks.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
-import type { Certificate } from '../../schemas/events/certificate.ts';
+import { LEVEL_WORDS } from '../../description/levels.ts';
+import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
 import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
 import { MAX_COMMIT_MS } from './readiness.ts';
 import { Durations, quantile, SnapshotRate, TimeSlots } from './recent-figures.ts';
@@ -41,6 +42,7 @@ type ReportedField =
   | 'retry'
   | 'known'
   | 'lookedAt'
+  | 'level'
   | 'swept'
   | 'certified'
   | 'uncertified'
@@ -62,6 +64,7 @@ export class ListStatus {
     retry: null,
     known: null,
     lookedAt: null,
+    level: null,
     swept: null,
     certified: null,
     uncertified: null,
@@ -116,11 +119,14 @@ export class ListStatus {
       this.#reported.commitBeganAt = null;
       if (outcome === 'committed') this.#reported.transactionMs = elapsedMs;
     },
-    onSwept: ({ records, proof }) =>
-      (this.#reported.swept = { at: this.#options.now(), records, proof }),
-    onCertified: ({ certificate }) => {
+    onSwept: ({ records, proof, level }) => {
+      this.#reported.level = levelStatus(level);
+      this.#reported.swept = { at: this.#options.now(), records, proof };
+    },
+    onCertified: ({ certificate, level }) => {
       const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
       const why = whyNotExact(certificate);
+      this.#reported.level = levelStatus(level);
       this.#reported.certified = { at, number, total, read, records, proof, whyNotExact: why };
       this.#reported.uncertified = null;
     },
@@ -234,6 +240,10 @@ export class ListStatus {
   #perSecond(of: 'records' | 'events'): number {
     return this.#seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
   }
+}
+
+function levelStatus(level: ReadingLevel | null): ResourceStatus['level'] {
+  return level && { name: level, inWords: LEVEL_WORDS[level] };
 }
 
 function classOf(status: number | undefined): RequestClass {

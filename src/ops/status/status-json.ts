@@ -101,6 +101,11 @@ export interface ResourceStatus {
   readonly known: number | null;
   /** When the last scan was completed that finds all changes: a poll or, in a list without polls, a full scan. Null if there was none. */
   readonly lookedAt: number | null;
+  /**
+   * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one that was
+   * interrupted or not consistent.
+   */
+  readonly level: LevelStatus | null;
   /** The last complete sweep. Null before the first sweep of this process has ended. */
   readonly swept: SweptStatus | null;
   /** The newest certificate. Null before the first certificate of this process. */
@@ -170,6 +175,13 @@ export interface CertifiedStatus {
   readonly proof: string;
   /** Why the certificate's proof is not `exact`. Null if it is. */
   readonly whyNotExact: string | null;
+}
+
+/** Level of a full scan: see the certificate's `level`. */
+export interface LevelStatus {
+  readonly name: string;
+  /** The name and its meaning. */
+  readonly inWords: string;
 }
 
 export interface SweptStatus {

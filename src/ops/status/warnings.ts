@@ -4,7 +4,7 @@ import { cappedListText } from '../../observe/capped-list-text.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
-import { provesDeletions } from './hook-figures.ts';
+import { deletionsOf } from './hook-figures.ts';
 import type { Cause } from './readiness.ts';
 import { errorLine, fewNames, MAX_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
@@ -69,9 +69,9 @@ export class Warnings {
         text: `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
       });
     },
-    onSwept: ({ resource, proof, canBeAsked }) => {
+    onSwept: ({ resource, ...swept }) => {
       if (!this.#held.delete(resource)) this.#clear('deletions-held', resource);
-      if (provesDeletions({ proof, canBeAsked })) {
+      if (deletionsOf(swept) !== 'unknown') {
         this.#doubts.delete(resource);
         this.#clear('deletions-unknown', resource);
         return;

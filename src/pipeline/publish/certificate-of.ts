@@ -79,7 +79,7 @@ function proofWithLevel(
   proof: Certificate['proof'],
   { rules, proofMs, unseen }: CompletedScan,
 ): Pick<Certificate, 'proof' | 'level'> {
-  if (proof !== 'complete') return { proof };
+  if (proof !== 'complete' || rules.hasTotal) return { proof };
   const reached = levelOf(sweep, rules, proofMs);
   const level = reached === 'agreed' && unseen.count > 0 ? 'read' : reached;
   return { proof, ...(level && { level }) };

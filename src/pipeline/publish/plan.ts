@@ -266,7 +266,7 @@ function withKeyOutcomes(
 
 /** Progress of sweeps once a batch is committed. */
 function sweepAfterBatch(
-  { batch, keys, runs, beforeStartFrom }: ComparedBatch,
+  { batch, keys, runs, leftOut }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'> & {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   },
@@ -280,10 +280,18 @@ function sweepAfterBatch(
     more: Pick<SweptPage, 'isConsistent' | 'ordered' | 'rejectedAt'>,
   ) => {
     const isFresh = ({ run }: PageRun) => store.run(run.id)!.lastReadSweep < next.number;
-    const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
+    const freshRuns = runs.filter(isFresh);
+    const inRuns = freshRuns.reduce((sum, { size }) => sum + size, 0);
     const fresh = store.countUnread(keys, next.number) + inRuns;
-    const left = beforeStartFrom.length > 0 ? store.countUnread(beforeStartFrom, next.number) : 0;
-    return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
+    const freshKeys = () => [
+      ...[...new Set(keys)].filter((key) => store.countUnread([key], next.number) > 0),
+      ...freshRuns.flatMap(({ run }) => run.members.map(({ key }) => key)),
+    ];
+    const left = leftOut.length > 0 ? store.countUnread(leftOut, next.number) : 0;
+    return sweepAfter(next, page, {
+      ...{ ...more, ...how, fresh, leftOut: left },
+      ...(how.rules.isAgreed && { freshKeys: freshKeys() }),
+    });
   };
   if (batch.lane === 'first-read') {
     const { page, snapshot, isFullScan } = batch;

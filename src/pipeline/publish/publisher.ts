@@ -1,8 +1,10 @@
+import { canProveAbsence, readingRules } from '../../description/levels.ts';
 import type { Committed, Published } from '../../observe/hooks.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import { isStale } from '../../streams/http/response-age.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
+import { levelOf } from '../../streams/paging/sweep-progress.ts';
 import { listedOffset } from '../../streams/records/records.ts';
 import type { TaskJobs } from '../../account/signal-jobs.ts';
 import { Certifier } from '../certifier.ts';
@@ -135,7 +137,11 @@ export class Publisher {
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {
       const { number, distinct: records, proof } = notes.sweep;
-      hooks.onSwept({ number, records, proof, canBeAsked: list.one !== undefined });
+      const level =
+        levelOf(notes.sweep, readingRules(list), task.config.poll.deleteProofMs) ?? null;
+      const canProve = canProveAbsence(list);
+      const canBeAsked = list.one !== undefined;
+      hooks.onSwept({ number, records, proof, level, canProve, canBeAsked });
     }
     const published = {
       lane: batch.lane,

@@ -18,6 +18,7 @@ import { pageLanes } from '../../account/page-lane.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyJob, ResyncJob } from '../../account/signal-jobs.ts';
+import { canProveAbsence } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
@@ -313,6 +314,7 @@ export class ListReads {
         deletions: {
           proofMs: deleteProofMs,
           limitPercent: deleteLimitPercent,
+          canProve: canProveAbsence(task.list),
           onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
           onCut: (total) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },

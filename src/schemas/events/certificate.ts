@@ -36,7 +36,7 @@ export interface Certificate extends TallyText {
   readonly rejected: number;
   /** Number of records that are too large for a message. For such a record the topic has an older image, or none. */
   readonly unpublished: number;
-  /** Number of records that are not published because they are older than `START_FROM`. */
+  /** Number of records that are not published because they are older than `START_FROM`, or because the list shows them as deleted. */
   readonly left_out: number;
   /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
@@ -50,8 +50,8 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference). Absent for the other proofs: `exact`
-   * is the level `counted`, and `unsettled` has none.
+   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference), if the API tells no total. Absent
+   * otherwise: `exact` is the level `counted`, and `unsettled` has none.
    */
   readonly level?: ReadingLevel;
   /**

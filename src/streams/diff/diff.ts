@@ -31,6 +31,8 @@ export interface ReadRecords {
   readonly runs?: readonly PageRun[];
   /** Keys that the read showed to be absent. Default: no keys. */
   readonly gone?: readonly string[];
+  /** Records that the API shows as deleted. None of their keys is in `records` or `runs`. Default: no records. */
+  readonly tombstones?: readonly KeyedRecord[];
   /** Begin and end of the read. Can be left out if reads never overlap. */
   readonly span?: Span;
   /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, records of this read are not held back. */
@@ -199,16 +201,24 @@ export function diff<In extends ReadRecords>(
       page.set(key, after);
       changes.push(change);
     }
-    for (const key of read.gone ?? []) {
+    const absent = (read.gone ?? []).map((key) => ({ key, updatedAt: null }));
+    // A cached response may show as deleted a record that has come back since.
+    const tombstones = isStale(age) ? [] : (read.tombstones ?? []);
+    for (const { key, updatedAt } of tombstones) {
+      if (span && !images.get(key)) newest?.saw(key, span, updatedAt, true);
+    }
+    for (const { key, updatedAt } of [...absent, ...tombstones]) {
       const before = images.get(key);
       if (!before) continue;
-      const verdict = judge(key, read.span, null);
+      const verdict = judge(key, read.span, updatedAt);
       if (verdict === 'undecided') undecided.push(key);
       if (verdict !== 'newer') continue;
-      if (span) newest?.saw(key, span, null, false);
       // `updatedAt` is null because the API does not return the time of a deletion.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
       const change = new DecodedChange(facts, decoding);
+      // A lagging replica, too, may show as deleted a record that has come back since.
+      if (updatedAt !== null && updatedAt < (change.updatedBefore ?? -Infinity)) continue;
+      if (span) newest?.saw(key, span, updatedAt, false);
       confirmations?.deleted(key, change.updatedBefore);
       changes.push(change);
       memoryImages.delete(key);

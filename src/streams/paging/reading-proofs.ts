@@ -2,6 +2,7 @@
 // deleted.
 
 import { PageRecord } from '../records/page-record.ts';
+import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
 /** A full scan that read every record that the API served. */
@@ -12,6 +13,8 @@ export interface ProvingScan {
   readonly beganAt: number;
   /** When the scan began to count as a proof, in epoch ms on the local clock. */
   readonly at: number;
+  /** Count and digest of the keys that the scan read. Set for a scan that proves nothing unless another one read the same keys. */
+  readonly keys?: TallyText;
 }
 
 /**
@@ -34,15 +37,21 @@ export function addProvingScan(
 
 /**
  * Returns the number of the first scan of a proof: a key that was not seen since that scan began, and that the newest scan does not show,
- * is deleted. Undefined if no scan is at least `proofMs` older than the newest one.
+ * is deleted. Undefined if no scan is at least `proofMs` older than the newest one. Scans that need agreement count only with each other,
+ * and only if both read the same keys.
  */
 export function provenSince(
   before: readonly ProvingScan[],
   newest: ProvingScan,
   proofMs: number,
 ): number | undefined {
-  return before.findLast((each) => each.number < newest.number && isApart(each, newest, proofMs))
-    ?.number;
+  return before.findLast(
+    (each) => each.number < newest.number && isApart(each, newest, proofMs) && agree(each, newest),
+  )?.number;
+}
+
+function agree({ keys: one }: ProvingScan, { keys: other }: ProvingScan): boolean {
+  return one?.digest === other?.digest && one?.records === other?.records;
 }
 
 function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number): boolean {

@@ -15,7 +15,7 @@ export interface ScanCounts {
   readonly reached: number;
   /** Number of rejected records. A list offset that is read repeatedly counts once. */
   readonly rejected: number;
-  /** Number of keys that are not published because the setting `START_FROM` excludes them. */
+  /** Number of keys that are not published because the setting `START_FROM` excludes them, or the list shows them as deleted. */
   readonly leftOut: number;
   /** Keys whose newest content is too large to publish. */
   readonly unpublished: KeySample;
@@ -49,7 +49,7 @@ export interface PageScanCounts {
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
-  /** Number of keys on the page that the scan had not read before and that the setting `START_FROM` excludes. */
+  /** Number of keys on the page that the scan had not read before and that are not published: see {@link ScanCounts.leftOut}. */
   readonly leftOut: number;
   readonly isConsistent: boolean;
 }

@@ -2,6 +2,8 @@
 
 import type { ReadingRules } from '../../description/levels.ts';
 import type { ReadingLevel } from '../../schemas/events/certificate.ts';
+import { KeyTally } from '../../schemas/events/key-tally.ts';
+import type { TallyText } from '../../schemas/events/key-tally.ts';
 import { recordsOf } from '../decode/response.ts';
 import type { Position } from './anchors.ts';
 import type { HeldBack, LimitVerdict } from './deletion-limit.ts';
@@ -39,6 +41,8 @@ export interface SweepProgress {
   readonly total: number | 'not known yet' | 'moved';
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
+  /** Count and digest of these keys. Only for a list whose deletions may be proven by agreement. */
+  readonly keys?: TallyText;
   /** Counts of the newest sweep for its certificate; null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
@@ -154,7 +158,9 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 export interface SweptPage {
   /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** Number of keys on the page that this sweep had not read before and that the setting `START_FROM` excludes. */
+  /** These keys. Needed only if `rules.isAgreed`. */
+  readonly freshKeys?: readonly string[];
+  /** Number of these keys that are not published: the setting `START_FROM` excludes them, or the list shows them as deleted. */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
@@ -190,6 +196,7 @@ export function sweepAfter(
     ...sweep,
     total: (still ? total : undefined) ?? 'moved',
     distinct: sweep.distinct + fresh,
+    ...(rules.isAgreed && { keys: keysWith(sweep.keys, page.freshKeys ?? []) }),
     counts:
       sweep.counts &&
       countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, isConsistent }),
@@ -204,8 +211,16 @@ export function sweepAfter(
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
     isAtEnd: !rules.endsAtTotal || offset + length === total,
     isEmpty: length === 0 && !rules.endsEmpty,
-    fitsOnePage: offset === 0 && length < pageSize,
+    // A request for the whole list states no page size, so a server may cap it at any number.
+    fitsOnePage: !rules.isWhole && offset === 0 && length < pageSize,
   });
+}
+
+/** Adds keys to a set of keys, of which only count and digest are stored. */
+function keysWith(before: TallyText | undefined, keys: readonly string[]): TallyText {
+  const tally = before ? KeyTally.of(before) : new KeyTally();
+  for (const key of keys) tally.add(key, 0);
+  return tally.toJSON();
 }
 
 /**
@@ -237,10 +252,16 @@ function sweepEnded(
       : 'complete';
   const cut = isCut ? { total: shown.top, since } : null;
   const read: SweepProgress = { ...sweep, peak: shown.peak, proof, cut };
-  const mayProve = proof !== 'complete' || rules.isWhole || rules.isAgreed;
+  const byAgreement = proof === 'complete' && !rules.isWhole;
+  // A rejected record may be the record of any missing key.
+  const mayProve =
+    proof !== 'complete' || ((rules.isWhole || rules.isAgreed) && sweep.counts?.rejected === 0);
   if (!mayProve || isCut) return read;
-  const newest: ProvingScan = { number, beganAt, at: now };
-  return proof === 'anchored' && isPolled
+  const newest: ProvingScan = {
+    ...{ number, beganAt, at: now },
+    ...(byAgreement && sweep.keys && { keys: sweep.keys }),
+  };
+  return (proof === 'anchored' || byAgreement) && isPolled
     ? { ...read, newest, awaitsPolls: true }
     : proven(read, newest, proofMs);
 }
@@ -273,14 +294,14 @@ function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): Swe
 
 /** Returns the level of a full scan that was read to its end; undefined if it proves nothing. */
 export function levelOf(
-  { proof, newest, proving }: SweepProgress,
+  { proof, newest, proving, counts }: SweepProgress,
   rules: ReadingRules,
   proofMs: number,
 ): ReadingLevel | undefined {
   if (proof === 'nothing' || proof === 'doubtful') return undefined;
   if (proof === 'exact') return 'counted';
   if (proof === 'anchored') return 'anchored';
-  if (rules.isWhole) return 'whole';
+  if (rules.isWhole && counts?.rejected === 0) return 'whole';
   const isAgreed = newest !== null && provenSince(proving, newest, proofMs) !== undefined;
   return rules.isAgreed && isAgreed ? 'agreed' : 'read';
 }

@@ -111,6 +111,8 @@ export interface DeletionRules {
    * of the records.
    */
   readonly limitPercent: number;
+  /** Whether sweeps can prove deletions at all. If not, missing keys are not examined unless single records can be requested. Default true. */
+  readonly canProve?: boolean;
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /** Called with the list's total in each sweep with missing keys, if the API has seemed to cap the list at that total for `proofMs`. */
@@ -266,7 +268,8 @@ class Sweeper {
       switchMap(() => {
         this.#held = 0;
         this.#waiting = 0;
-        const { records, single } = this.#options;
+        const { records, single, deletions } = this.#options;
+        if (single === undefined && deletions.canProve === false) return EMPTY;
         if (!showsAbsence(this.#progress, single !== undefined)) return EMPTY;
         if (hasReadAll(this.#progress, records.count())) return EMPTY;
         const prove$ = defer(() => {

@@ -6,9 +6,12 @@ import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { RESOURCES } from '../../../src/sandbox/resources.ts';
+import { READING_LEVELS } from '../../../src/schemas/events/certificate.ts';
+import type { ReadingLevel } from '../../../src/schemas/events/certificate.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import { readDescription } from '../../../src/description/read-description.ts';
 import { pathOf } from '../../docs/texts.ts';
+import { certificateOf } from '../../support/certificate.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -287,7 +290,8 @@ describe('metrics', () => {
     expect(
       await value('cellarstream_scan_troubles_total', { resource, trouble: 'stepped-back' }),
     ).toBe(1);
-    const swept = { resource, number: 1, records: 9, canBeAsked: false } as const;
+    const counts = { resource, number: 1, records: 9 };
+    const swept = { ...counts, level: 'read', canProve: true, canBeAsked: false } as const;
     const held = () => value('cellarstream_deletes_held_records', { resource });
     expect(await held()).toBeUndefined(); // a process before this one may have held some
     hooks.onHeld({ resource, gone: 60, known: 200, limitPercent: 5 });
@@ -300,8 +304,38 @@ describe('metrics', () => {
     expect([await sweeps('known'), await sweeps('unknown')]).toEqual([1, 1]);
     hooks.onSwept({ ...swept, proof: 'complete', canBeAsked: true });
     expect(await sweeps('known')).toBe(2);
+    hooks.onSwept({ ...swept, proof: 'complete', level: 'agreed' });
+    hooks.onSwept({ ...swept, proof: 'complete', canProve: false });
+    expect([await sweeps('known'), await sweeps('unknown'), await sweeps('never')]).toEqual([
+      ...[3, 1, 1],
+    ]);
     hooks.onRefused({ resource: 'orders', error: REFUSED });
     expect(await value('cellarstream_single_reads_refused_total', { resource: 'orders' })).toBe(1);
+  });
+
+  it('show the level of the newest full scan, by a sweep or a certificate', async () => {
+    const { hooks, value } = service();
+    const level = async () => {
+      const values = await Promise.all(
+        READING_LEVELS.map((each) =>
+          value('cellarstream_reading_level', { resource: 'inventory', level: each }),
+        ),
+      );
+      return READING_LEVELS.filter((_, nth) => values[nth] === 1);
+    };
+    const sweep = (of: ReadingLevel | null) =>
+      hooks.onSwept({
+        ...{ resource: 'inventory', number: 1, records: 9, proof: 'complete', level: of },
+        ...{ canProve: true, canBeAsked: false },
+      });
+    expect(await level()).toEqual([]);
+    sweep('whole');
+    expect(await level()).toEqual(['whole']);
+    const certificate = certificateOf({}, { proof: 'exact' });
+    hooks.onCertified({ resource: 'inventory', certificate, level: 'counted' });
+    expect(await level()).toEqual(['counted']);
+    sweep(null);
+    expect(await level()).toEqual([]);
   });
 
   it('count retries by who did not answer and why, and resources that can not go on', async () => {

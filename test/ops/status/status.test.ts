@@ -253,6 +253,8 @@ describe('StatusModel', () => {
       number: 3,
       records: 9,
       proof: 'exact',
+      level: 'counted',
+      canProve: true,
       canBeAsked: false,
     });
     pass(1_000);
@@ -260,15 +262,22 @@ describe('StatusModel', () => {
     expect(resource('inventory')).toMatchObject({
       lookedAt: START + 1_000,
       swept: { at: START + 1_000, records: 9, proof: 'exact' },
+      level: { name: 'counted', inWords: 'counted (as many keys as the total says)' },
     });
   });
 
   it('has the newest certificate, and why a reading since has none', () => {
     const { resource, hooks } = service();
     const certify = (more: Partial<Certificate>) =>
-      hooks.onCertified!({ resource: 'orders', certificate: certificateOf({}, more) });
+      hooks.onCertified!({
+        resource: 'orders',
+        certificate: certificateOf({}, more),
+        level: 'whole',
+      });
     expect(resource()).toMatchObject({ certified: null, uncertified: null });
+    expect(resource().level).toBeNull();
     certify({ number: 4, total_records: null, proof: 'complete' });
+    expect(resource().level).toMatchObject({ name: 'whole' });
     expect(resource().certified).toMatchObject({ number: 4, whyNotExact: 'the total moved' });
     hooks.onUncertified!({ resource: 'orders', why: 'too-soon' });
     expect(resource()).toMatchObject({ certified: { number: 4 }, uncertified: 'too-soon' });

@@ -53,6 +53,8 @@ describe('warnings', () => {
       number: 1,
       records: 70,
       proof: 'exact',
+      level: 'counted',
+      canProve: true,
       canBeAsked: true,
     } as const;
     onHeld({ resource: 'orders', gone: 30, known: 100, limitPercent: 5 });
@@ -66,8 +68,11 @@ describe('warnings', () => {
 
   it('say that deletions are unknown after three sweeps and ten minutes without proof', () => {
     const { onSwept, kinds, pass } = told();
-    const swept = (proof: 'exact' | 'complete') =>
-      onSwept({ resource: 'inventory', number: 1, records: 9, proof, canBeAsked: false });
+    const swept = (proof: 'exact' | 'complete', canProve = true) =>
+      onSwept({
+        ...{ resource: 'inventory', number: 1, records: 9, proof, canProve, canBeAsked: false },
+        level: proof === 'exact' ? 'counted' : 'read',
+      });
     swept('complete');
     swept('complete');
     pass(10 * A_MINUTE);
@@ -76,6 +81,8 @@ describe('warnings', () => {
     expect(kinds()).toEqual([['deletions-unknown', 'inventory']]);
     swept('exact');
     expect(kinds()).toEqual([]);
+    for (let n = 0; n < 4; n += 1, pass(10 * A_MINUTE)) swept('complete', false);
+    expect(kinds()).toEqual([]); // its description gives no proof: the level says so
   });
 
   it('say in one line that something was tried again, but for what readiness says already', () => {

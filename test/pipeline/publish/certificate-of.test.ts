@@ -71,6 +71,19 @@ describe('a certificate', () => {
     expect(certified(sweep, counts, more).proof).toBe('complete');
   });
 
+  it('has the level of a complete reading where the API tells no total, and only there', () => {
+    const rules = { ...readingRules(listNamed(WINE, 'orders')), overlaps: false, hasTotal: false };
+    const sweep = { total: 'moved', proof: 'complete' } as const;
+    const whole = { rules: { ...rules, isWhole: true } };
+    expect(certified(sweep, {}, { rules })).toMatchObject({ proof: 'complete', level: 'read' });
+    expect(certified(sweep, {}, whole)).toMatchObject({ proof: 'complete', level: 'whole' });
+    expect(certified(sweep, { rejected: 1 }, whole).level).toBe('read');
+    const read = certified(sweep, {}, { rules });
+    expect(parseCertificate(JSON.stringify(read))).toEqual(read);
+    expect(certified(sweep)).not.toHaveProperty('level');
+    expect(certified({ ...sweep, interrupted: true }, {}, whole)).not.toHaveProperty('level');
+  });
+
   it('of a list that may be cut off at its total is exact only if each published record was read', () => {
     const cut = { total: 3, since: 100 };
     const live = { keys: [tally('a', 'b'), tally('c', 'd')], ends: { 0: '5', 1: '4' } };

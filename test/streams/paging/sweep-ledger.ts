@@ -1,4 +1,5 @@
 import { readingRules } from '../../../src/description/levels.ts';
+import type { ReadingRules } from '../../../src/description/levels.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { jsonsOf } from '../../support/records.ts';
@@ -30,6 +31,10 @@ export class SweepLedger implements KnownRecords {
   isPolled = false;
   /** Records a page. */
   pageSize = 4;
+  /** What readings of the list prove. Default as a list that is paged by offset and has a total. */
+  rules: ReadingRules = readingRules(listNamed(WINE, 'orders'));
+  /** Records without a usable key, at these places of each page. */
+  rejectedAt: readonly number[] = [];
 
   /** @param stretch How many keys are looked at at once. */
   constructor(keys: Iterable<string> = [], stretch = 500) {
@@ -56,15 +61,15 @@ export class SweepLedger implements KnownRecords {
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
         const keys = keysIn(jsonsOf(page.answer.data));
-        const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
+        const freshKeys = [...keys].filter((key) => !this.#isRead(key, sweep.number));
         this.#progressTo(
           sweepAfter(sweep, page, {
-            ...{ fresh, leftOut: 0, rejectedAt: [] },
+            ...{ fresh: freshKeys.length, freshKeys, leftOut: 0, rejectedAt: this.rejectedAt },
             ...{
               isConsistent,
               ordered,
               isPolled: this.isPolled,
-              rules: readingRules(listNamed(WINE, 'orders')),
+              rules: this.rules,
               pageSize: this.pageSize,
               now,
               proofMs,
