@@ -8,7 +8,7 @@ import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, deletionsOf } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
-import type { ScanTrouble } from '../streams/paging/pages.ts';
+import type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 
 /**
  * When the service fails to read the signals topic and retries within this time (ms), the failure is logged at level debug instead of warn,

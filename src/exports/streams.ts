@@ -59,7 +59,8 @@ export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
 // Pages
-export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
+export type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
+export type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 export type { ReadAhead } from '../streams/paging/read-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
 export type { ContentDigests } from '../streams/paging/anchors.ts';

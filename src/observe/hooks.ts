@@ -4,7 +4,7 @@ import type { Certificate, ReadingLevel } from '../schemas/events/certificate.ts
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { DatesFound } from '../streams/paging/list-dates.ts';
-import type { ScanTrouble } from '../streams/paging/pages.ts';
+import type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 import type { RejectReason } from '../streams/records/records.ts';
 import type { Proof } from '../streams/paging/sweep-progress.ts';
 

@@ -7,7 +7,7 @@ import { parseDescription } from '../../src/description/read-description.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { ListQuery } from '../../src/streams/http/request-plan.ts';
 import { nextSweep, NO_SWEEP, sweepAfter } from '../../src/streams/paging/sweep-progress.ts';
-import type { ScanTrouble } from '../../src/streams/paging/pages.ts';
+import type { ScanTrouble } from '../../src/streams/paging/scan-trouble.ts';
 import { ignoredFields } from '../../src/streams/paging/standstill.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { records } from '../support/records.ts';

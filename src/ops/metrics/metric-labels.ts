@@ -5,7 +5,7 @@ import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
 import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
-import type { ScanTrouble } from '../../streams/paging/pages.ts';
+import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import type { RejectReason } from '../../streams/records/records.ts';
 import type { Cause } from '../status/readiness.ts';
 

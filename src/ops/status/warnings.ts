@@ -3,7 +3,7 @@
 import { cappedListText } from '../../observe/capped-list-text.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
-import type { ScanTrouble } from '../../streams/paging/pages.ts';
+import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import { deletionsOf } from './hook-figures.ts';
 import type { Cause } from './readiness.ts';
 import { errorLine, fewNames, MAX_ERROR, shortened } from './shortened.ts';

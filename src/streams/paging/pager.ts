@@ -10,7 +10,7 @@ import type { PageRecords } from '../records/page-records.ts';
 import { BEGINNING, MAX_EARLIER, replanned } from './anchors.ts';
 import type { JoinResult, Position } from './anchors.ts';
 import { PageShift } from './idleness.ts';
-import type { ScanTrouble } from './pages.ts';
+import type { ScanTrouble } from './scan-trouble.ts';
 
 /** A received page, compared with what the scan has read before. */
 export interface ReceivedPage {
@@ -143,7 +143,7 @@ class OffsetPager implements Pager {
   /** If a page begins where a short one ended, the short page was not the last: the server serves no larger pages. */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
-    if (short && short.end === begin && length > 0) {
+    if (short?.end === begin && length > 0) {
       this.#plan.saw({ ...short, hasNext: true, reported: undefined });
     }
     this.#shortPage = length > 0 && length < place.pageSize ? { place, length, end } : undefined;

@@ -8,7 +8,7 @@ import type { Answer } from '../decode/response.ts';
 import { canonicalJson } from '../../schemas/json/json.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { PagePlan } from '../http/page-plan.ts';
-import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
+import type { PagePlace } from '../http/page-plan.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
@@ -17,6 +17,7 @@ import type { ContentDigests, JoinResult, Position } from './anchors.ts';
 import { Idleness, isIdle } from './idleness.ts';
 import { isCursorRefused, pagerOf } from './pager.ts';
 import type { Pager, ReceivedPage } from './pager.ts';
+import type { ScanTrouble } from './scan-trouble.ts';
 import { PagesAhead } from './read-ahead.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { ignoredFields as newIgnoredFields, Standstill } from './standstill.ts';
@@ -30,48 +31,6 @@ export interface ScanPage {
   /** Position at which the scan resumes once this page has been processed; undefined for the last page. */
   readonly next: Position | undefined;
 }
-
-/** A problem detected during a scan. Only `unsettled`, `gap`, `cut` and `shifted` mean that records may be missing. */
-export type ScanTrouble =
-  /**
-   * The page has no anchor (an unchanged record that was read before), so records were removed before the page. The scan steps back to an
-   * earlier offset.
-   */
-  | 'stepped-back'
-  /** The scan stepped back too often without a page that joins. It begins again. */
-  | 'adrift'
-  /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
-  | 'reordered'
-  /** A repeated round of the scan read fewer records than `total`, although that number did not change. */
-  | 'short'
-  /** The last round of the scan was still reordered or short: records may have been missed. */
-  | 'unsettled'
-  /** The server claims a next page although pages bring no new records. The scan ends at this page. */
-  | 'endless'
-  /**
-   * A page has a gap: a record that no response contains, because every page with it fails. The record is left out until the next scan.
-   */
-  | 'gap'
-  /**
-   * The list is capped: the API serves no records from some offset on although the list has more. Only polls read the records beyond the
-   * cap.
-   */
-  | 'cut'
-  /** The server refused the cursor of the next page. The scan begins again. */
-  | 'expired'
-  /**
-   * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages while the list is
-   * read, so that records may be missed.
-   */
-  | 'shifted'
-  | PlanFinding;
-
-/** Troubles after which a full scan may have missed records. */
-export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
-  'unsettled',
-  'cut',
-  'shifted',
-]);
 
 /** Options of {@link pages}. */
 export interface PagesOptions {

@@ -27,8 +27,9 @@ import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { missingKeys } from './missing-keys.ts';
 import type { KnownRecords, MissingKeys } from './missing-keys.ts';
-import { INCONSISTENT } from './pages.ts';
-import type { ScanPage, ScanTrouble } from './pages.ts';
+import { INCONSISTENT } from './scan-trouble.ts';
+import type { ScanPage } from './pages.ts';
+import type { ScanTrouble } from './scan-trouble.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 

@@ -8,7 +8,7 @@ import type { Token } from '../../../src/streams/http/login.ts';
 import type { TokenOutcome } from '../../../src/streams/http/token-life.ts';
 import type { TokenSource } from '../../../src/streams/http/token.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { ScanTrouble } from '../../../src/streams/paging/pages.ts';
+import type { ScanTrouble } from '../../../src/streams/paging/scan-trouble.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 
 let close: () => void = () => undefined;

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { ignoredFields } from '../../../src/streams/paging/standstill.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
+import type { PagesOptions, ScanPage } from '../../../src/streams/paging/pages.ts';
+import type { ScanTrouble } from '../../../src/streams/paging/scan-trouble.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId, throughJson } from '../paging/moving-list.ts';
 

@@ -8,7 +8,7 @@ import { withFault } from '../../../src/sandbox/named-faults.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { ScanTrouble } from '../../../src/streams/paging/pages.ts';
+import type { ScanTrouble } from '../../../src/streams/paging/scan-trouble.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 import { tokenOf } from '../../sandbox/client.ts';

@@ -10,7 +10,7 @@ import type { Answer } from '../../../src/streams/decode/response.ts';
 import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
 import type { PagePlace } from '../../../src/streams/http/page-plan.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { ScanTrouble } from '../../../src/streams/paging/pages.ts';
+import type { ScanTrouble } from '../../../src/streams/paging/scan-trouble.ts';
 import { levelOf } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import { Chance } from '../../support/chance.ts';

@@ -1,0 +1,43 @@
+import type { PlanFinding } from '../http/page-plan.ts';
+
+/** A problem detected during a scan. Only `unsettled`, `gap`, `cut` and `shifted` mean that records may be missing. */
+export type ScanTrouble =
+  /**
+   * The page has no anchor (an unchanged record that was read before), so records were removed before the page. The scan steps back to an
+   * earlier offset.
+   */
+  | 'stepped-back'
+  /** The scan stepped back too often without a page that joins. It begins again. */
+  | 'adrift'
+  /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
+  | 'reordered'
+  /** A repeated round of the scan read fewer records than `total`, although that number did not change. */
+  | 'short'
+  /** The last round of the scan was still reordered or short: records may have been missed. */
+  | 'unsettled'
+  /** The server claims a next page although pages bring no new records. The scan ends at this page. */
+  | 'endless'
+  /**
+   * A page has a gap: a record that no response contains, because every page with it fails. The record is left out until the next scan.
+   */
+  | 'gap'
+  /**
+   * The list is capped: the API serves no records from some offset on although the list has more. Only polls read the records beyond the
+   * cap.
+   */
+  | 'cut'
+  /** The server refused the cursor of the next page. The scan begins again. */
+  | 'expired'
+  /**
+   * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages while the list is
+   * read, so that records may be missed.
+   */
+  | 'shifted'
+  | PlanFinding;
+
+/** Troubles after which a full scan may have missed records. */
+export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
+  'unsettled',
+  'cut',
+  'shifted',
+]);
