@@ -84,28 +84,33 @@ export function pageLanes(
       limit,
       pageSlots,
       scan: (query, more = {}) => {
-        const scan$ = pages({
-          request: (page) => request({ ...query, ...page }, limit),
-          keyOf,
-          list: task.list,
-          pageSize,
-          leftOut,
-          plan,
-          contents,
-          permit: () => pageSlots.acquire,
-          ahead,
-          ...more,
-          onTrouble: (trouble, offset) => {
-            hooks.onTrouble({ trouble, offset });
-            more.onTrouble?.(trouble, offset);
-          },
-        });
+        const tell: Tell = (trouble, offset) => {
+          hooks.onTrouble({ trouble, offset });
+          more.onTrouble?.(trouble, offset);
+        };
+        const scan = (onTrouble: Tell, total?: number) =>
+          pages({
+            request: (page) =>
+              request({ ...query, ...page }, limit).pipe(
+                map((answer) => (total === undefined ? answer : withTotal(answer, total))),
+              ),
+            keyOf,
+            list: task.list,
+            pageSize,
+            leftOut,
+            plan,
+            contents,
+            permit: () => pageSlots.acquire,
+            ahead,
+            ...more,
+            onTrouble,
+          });
         const total$ = request({ isTotal: true }, limit).pipe(
           tap(({ span }) => logicalClock.settle(span.begin)),
           map(({ total }) => total),
         );
         const isCounted = hasTotalRequest(task.list) && !more.from && !('from' in query);
-        return isCounted ? counted(scan$, total$) : scan$;
+        return isCounted ? counted(scan, total$, tell) : scan(tell);
       },
       settler: (span) => () => {
         logicalClock.settle(span.begin);
@@ -115,25 +120,37 @@ export function pageLanes(
   };
 }
 
+type Tell = NonNullable<PagesOptions['onTrouble']>;
+
 /**
  * Requests the total of a list before and after a scan: the pages have the first total, and the last page has the second one, so that a
- * total that changed is noticed. If a scan of a single page has two different totals, the page has none.
+ * total that changed is noticed. If a scan of a single page has two different totals, the page has none. A scan that read fewer records
+ * than the first total says is unsettled only if the total did not change, or records were reordered.
  */
 function counted(
-  scan$: Observable<ScanPage>,
+  scan: (onTrouble: Tell, total: number | undefined) => Observable<ScanPage>,
   total$: Observable<number | undefined>,
+  tell: Tell,
 ): Observable<ScanPage> {
   return total$.pipe(
     switchMap((before) => {
-      const counts = (page: ScanPage, total: number | undefined) => ({
-        ...page,
-        answer: withTotal(page.answer, total),
-      });
-      return scan$.pipe(
+      let isReordered = false;
+      let unsettledAt: number | undefined;
+      const onTrouble: Tell = (trouble, offset) => {
+        isReordered ||= trouble === 'reordered';
+        if (trouble === 'unsettled' && !isReordered) unsettledAt = offset;
+        else tell(trouble, offset);
+      };
+      return scan(onTrouble, before).pipe(
         concatMap((page, nth) => {
-          if (page.next) return of(counts(page, before));
+          if (page.next) return of(page);
           return total$.pipe(
-            map((after) => counts(page, nth > 0 || after === before ? after : undefined)),
+            map((after) => {
+              const isStill = after === before;
+              if (unsettledAt !== undefined && isStill) tell('unsettled', unsettledAt);
+              const total = nth > 0 || isStill ? after : undefined;
+              return { ...page, answer: withTotal(page.answer, total) };
+            }),
           );
         }),
       );

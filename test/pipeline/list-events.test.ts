@@ -105,6 +105,26 @@ describe('the cursor that is committed with a poll', () => {
   });
 });
 
+describe('the initial snapshot of an API without `Date`', () => {
+  it('begins for its certificate when its first page was requested, however long that waited', async () => {
+    const asOf = Date.now() - 60_000;
+    const undated: Answering = (query, ...rest) =>
+      growingList()
+        .answer(query, ...rest)
+        .pipe(map((page) => ({ ...page, serverTime: undefined, age: { asOf, staleMs: 0 } })));
+    const began: (number | null | undefined)[] = [];
+    const { published$ } = await events(undated, {
+      cursor: newCursor('this one'),
+      commit: ({ sweep }) => {
+        began.push(sweep?.counts?.beganAt);
+        return Promise.resolve();
+      },
+    });
+    await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'first-read')));
+    expect(began[0]).toBe(asOf);
+  });
+});
+
 describe('an order that the API has no more', () => {
   it('is deleted, unless somebody has seen it since it was found to be missing', async () => {
     const bytes = new Map<string, Buffer>();

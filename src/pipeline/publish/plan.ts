@@ -329,6 +329,7 @@ function sweepAfterBatch(
  * `interrupted` if an earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
-  const beganAt = now - (answer.elapsedMs ?? 0);
+  // Not by `now` alone: the first pages wait for the first schema before they are processed.
+  const beganAt = Math.min(now - (answer.elapsedMs ?? 0), answer.age?.asOf ?? Infinity);
   return { ...nextSweep(sweep, beganAt), interrupted: offset > 0 };
 }

@@ -45,6 +45,8 @@ export class Idleness {
       return false;
     }
     if (hasNewKey === undefined && !isIdle) {
+      // Without a total, only consecutive pages show that the list has ended: a scan that steps back reads pages again now and then.
+      if (total === undefined) this.#shortPages = this.#fullPages = 0;
       return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
     }
     if (isShort) this.#shortPages += 1;

@@ -329,6 +329,8 @@ class Scan {
       pageSize: this.#pageSize,
     });
     if (isEndless) tell('endless');
+    // Without a total, nothing shows that the list really ends here.
+    if (isEndless && total === undefined) tell('unsettled');
     // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
     const isCutShort = isShort && end < (total ?? 0) && (hasNewKey ?? !isIdle);
     // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:

@@ -80,6 +80,7 @@ function swept(
     known = [] as readonly string[],
     intervalMs = EVERY_MS,
     forMs = 180_000,
+    isEndless = false,
   } = {},
 ): Swept {
   const scheduler = virtualTime();
@@ -98,7 +99,13 @@ function swept(
         return pages({
           request: (page) =>
             timer(5, scheduler).pipe(
-              map(() => answerOf(list, rows(scheduler.now(), requests++), page)),
+              map(() => {
+                const all = rows(scheduler.now(), requests++);
+                if (!isEndless) return answerOf(list, all, page);
+                // The last page is served again and again.
+                const cursor = String(Math.min(Number(page.cursor ?? 0), all.at(-PAGE - 1)!));
+                return { ...answerOf(list, all, { ...page, cursor }), hasNext: true };
+              }),
             ),
           ...{ keyOf: keyOfId, list, pageSize: PAGE, from },
           permit: () => place.acquire,
@@ -225,6 +232,15 @@ describe('a list without paging', () => {
         .reverse()
         .slice(0, 20);
     expect(swept(WHOLE, rows).gone).toEqual([]);
+  });
+});
+
+describe('a server that claims more pages for ever', () => {
+  it('does not show that a list without a total has ended', () => {
+    const { troubles, levels, gone } = swept(AFTER, ONE_DELETED, { isEndless: true });
+    expect(new Set(troubles)).toContain('endless');
+    expect(new Set(levels)).toEqual(new Set([undefined]));
+    expect(gone).toEqual([]);
   });
 });
 
