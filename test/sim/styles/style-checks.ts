@@ -7,10 +7,12 @@ import type { Style } from './style.ts';
 
 /**
  * Whether a list lets a deletion be proven, so that it has to be published in the end. A list with `total` alone is proven by two
- * readings that count it exactly, which a list without a total order does not promise.
+ * readings that count it exactly, and one with `agreed` alone by two readings in which no page repeats a record of another. A list without a
+ * total order promises neither.
  */
 export function owesDeletions({ total, one, hasTombstones, agreed, isUnstable }: Style): boolean {
-  return one !== undefined || hasTombstones || agreed || (total !== undefined && !isUnstable);
+  const isReadable = (agreed || total !== undefined) && !isUnstable;
+  return one !== undefined || hasTombstones || isReadable;
 }
 
 /** Whether a list has any evidence for a deletion. One without must never publish any. */
