@@ -6,7 +6,7 @@ import type { Hooks } from '../observe/hooks.ts';
 export interface FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$: Observable<void>;
-  /** Hooks through which the account's events must be reported to the final polls. */
+  /** To be called with what happens in the account, for example a published poll: they show when the final polls are done. */
   readonly hooks: Hooks;
   /**
    * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after

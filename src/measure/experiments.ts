@@ -41,8 +41,9 @@ export interface Experiment {
 }
 
 /**
- * Largest shift of a page against the first page that is explained by records inserted or deleted in between, in records. If it is too
- * small, a busy list looks like a server that moves offsets; if it is too large, a server that moves them by this number is not noticed.
+ * Number of records by which a page may begin earlier or later than at the requested offset, because records were inserted or deleted since
+ * the first page of the list was requested. If it is too small, a busy list looks like a server that serves other offsets than requested.
+ * If it is too large, a server that is wrong by this number is not noticed.
  */
 const DRIFT = 2;
 /** Number of records that the first page needs so that pages of 5 and 10 can be found in it. */

@@ -180,8 +180,9 @@ export class TopicReader {
 
   /**
    * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
-   * compaction has removed all messages before it, otherwise `at`.
+   * compaction has removed all messages from `at` up to it, otherwise `at`.
    *
+   * @param hadRoom Whether the response had room for a message of the partition. If not, it may be empty for lack of room.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
    */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {

@@ -66,7 +66,7 @@ interface ListState {
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   commitAt?: number | undefined;
-  /** When the last scan was completed that finds all changes of the list, in epoch ms. */
+  /** When the last poll was completed, or in a list without polls the last full scan, in epoch ms. */
   lastScanAt?: number;
   /**
    * Time between the last two scans that find all changes of the list, in ms. After the first such scan: the time since the list was

@@ -161,7 +161,10 @@ export function planner(
   };
 }
 
-/** Payload digests, by key, of the records of a batch whose stored image will equal them once the batch is committed. */
+/**
+ * Returns the payload digests to store, by key: those of each record that will equal its stored image once the batch is committed. Records
+ * that are not published, such as rejects, have none.
+ */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
   images: readonly ImageUpdate[],

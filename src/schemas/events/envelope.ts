@@ -340,8 +340,9 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record in an event that was decoded with avsc, as JSON text as the API sent it. The images of such an event have Avro's field
- * names, `nulls` and `unmapped`.
+ * Returns the record of an event that was decoded with avsc, as the JSON text that the API sent: the record after the change, or before it
+ * for a deletion; null if the event has neither. In a decoded event the images have the field names of Avro, and two fields of their own:
+ * `nulls` and `unmapped`.
  *
  * @param event An event decoded by an avsc type made from `schema` with avsc's default options, which leave logical types as the underlying
  * numbers and bytes.

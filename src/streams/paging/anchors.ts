@@ -33,8 +33,8 @@ export interface Position {
    */
   readonly isBlind?: true;
   /**
-   * Value that the request for the page sends besides or in place of the offset: the key of the record before the page, the cursor or address
-   * that the previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
+   * Value that the request for the page sends in place of the offset: the key of the record before the page, the cursor or address that the
+   * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
   /** Starts of the newest pages that joined, oldest first. Only for lists that are paged by the key of a record. */

@@ -150,8 +150,9 @@ class OffsetPager implements Pager {
   }
 
   /**
-   * In a list that is read in whole pages, aligns the position to the start of a whole page. After a page that brought no new record, a
-   * list that ends with an empty page is requested behind its last record.
+   * Returns the position of the page that overlaps the end of this one; in a list that is read in whole pages, the whole page that does. In
+   * a list that ends with an empty page, a page without new records is followed by the page directly after its last record: if that is
+   * empty, the list has ended.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;

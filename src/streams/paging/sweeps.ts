@@ -156,8 +156,8 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proof after which the upper bound of the wait for the next sweep stops growing. The bound applies
- * while missing keys wait for a proof: it is `proofMs`, and doubles with each consecutive sweep without a proof after the first.
+ * While missing keys wait for a proof, the wait for the next sweep is bounded: by `proofMs` after the first sweep without a proof, and by
+ * twice as much after each further one. The bound stops growing after this many sweeps, at 8 times `proofMs`.
  */
 const MAX_DOUBLED = 4;
 

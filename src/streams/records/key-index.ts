@@ -24,7 +24,7 @@ export class KeyIndex {
   /** Hash table with linear probing: 1 plus the index at which a key was first added, or 0 for a free slot. */
   #slots = new Int32Array(FIRST_SLOTS);
 
-  /** Adds a key, also one that is in the index already. */
+  /** Adds a key. If it was added before, `length` grows, but not `size`. */
   add(key: string): void {
     this.#add(hashOf(key));
   }

@@ -126,8 +126,8 @@ export const NOTE_OF = 16;
 /** Offset within a note: number of steps of the path at {@link NOTE_STEPS}. */
 export const NOTE_DEPTH = 20;
 /**
- * Offset within a note: path of the described value, for NOTE_UNKNOWN of the object that has the member; each step is an integer as in
- * {@link STEPS}.
+ * Offset, within a note, of a path. It leads to the value that the note describes; in a NOTE_UNKNOWN, to the object that contains the
+ * unknown member. Each step of the path is an integer as in {@link STEPS}.
  */
 export const NOTE_STEPS = 24;
 
