@@ -119,7 +119,7 @@ class FleetStory {
         loginsPerMinute: LOGINS_PER_MINUTE,
       };
       const account = `a${k + 1}`;
-      const api = { ...CONFIG.api, key: new Secret(`key of ${account}`) };
+      const api = { ...CONFIG.api, credentials: { api_key: new Secret(`key of ${account}`) } };
       const config = { ...CONFIG, account, api, quota } as AccountConfig;
       if (k > 0 || !withRecords) return new SimAccount(config, k < busy, time);
       const limits = [RECORDS_QUOTA, LOGINS_PER_MINUTE] as const;
