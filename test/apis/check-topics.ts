@@ -82,7 +82,7 @@ export function wrongStatuses(
     for (const [field] of fields) {
       const [from, to] = [before?.[field!] ?? null, after?.[field!] ?? null];
       if (from !== to)
-        add(expected, `${event.key} ${field}`, `${JSON.stringify(from)} -> ${JSON.stringify(to)}`);
+        add(expected, `${event.key} ${field}`, `${statusText(from)} -> ${statusText(to)}`);
     }
   }
   const ids = new Set<unknown>();
@@ -92,11 +92,17 @@ export function wrongStatuses(
     const { event_id, field, from, to } = value;
     if (ids.has(event_id)) wrong.push(`${key}: status change ${String(event_id)} is there twice`);
     ids.add(event_id);
-    add(found, `${key} ${String(field)}`, `${JSON.stringify(from)} -> ${JSON.stringify(to)}`);
+    add(found, `${key} ${String(field)}`, `${statusText(from)} -> ${statusText(to)}`);
   }
   for (const id of new Set([...expected.keys(), ...found.keys()])) {
     const [want, got] = [expected.get(id) ?? [], found.get(id) ?? []];
     if (want.join() !== got.join()) wrong.push(`${id}: ${got.join()} instead of ${want.join()}`);
   }
   return wrong;
+}
+
+/** A status as events of status changes have it: a text, or null. */
+function statusText(value: unknown): string {
+  if (value === null || value === undefined) return 'null';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
