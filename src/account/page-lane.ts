@@ -1,8 +1,8 @@
 import { concatMap, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
+import { totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import { hasTotalRequest } from '../description/levels.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
 import { pageSlots as newPageSlots } from '../streams/flow/page-slots.ts';
 import type { PageSlots } from '../streams/flow/page-slots.ts';
@@ -109,7 +109,7 @@ export function pageLanes(
           tap(({ span }) => logicalClock.settle(span.begin)),
           map(({ total }) => total),
         );
-        const isCounted = hasTotalRequest(task.list) && !more.from && !('from' in query);
+        const isCounted = totalRequestOf(task.list) && !more.from && !('from' in query);
         return isCounted ? counted(scan, total$, tell) : scan(tell);
       },
       settler: (span) => () => {

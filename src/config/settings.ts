@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parameterSetting } from '../description/checks.ts';
 import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
-import { loginOf, MIN_PAGE_SIZE } from '../description/description.ts';
+import { loginOf, MIN_PAGE_SIZE, oauth2Of } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { describedQuota } from '../description/quota-limits.ts';
 import {
@@ -120,8 +120,7 @@ const API = {
 function addressSettings(description: ApiDescription) {
   const { parameters } = description;
   const root = commonRoot(description);
-  const { auth } = description;
-  const oauth2 = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : undefined;
+  const oauth2 = oauth2Of(description);
   const address = oauth2?.token_url ?? loginOf(description)?.path ?? '';
   const loginAddress = `${address.startsWith('http') ? '' : '<base>'}${address}`;
   return {

@@ -5,7 +5,7 @@ import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import { CREDENTIALS, isCredential } from './credentials.ts';
-import { MIN_PAGE_SIZE } from './description.ts';
+import { loginOf, MIN_PAGE_SIZE, totalRequestOf } from './description.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { perMinuteOf } from './quota-limits.ts';
 import { variablesIn } from './template.ts';
@@ -131,8 +131,7 @@ function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[]
   };
   if (typeof quota === 'string') check(quota, 'quota');
   else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
-  if (typeof auth === 'object' && 'login' in auth)
-    check(auth.login.quota, 'auth', 'login', 'quota');
+  check(loginOf({ auth })?.quota, 'auth', 'login', 'quota');
   checkOwn(list?.quota, 'list', 'quota');
   for (const [name, own] of Object.entries(lists)) checkOwn(own.quota, 'lists', name, 'quota');
   return problems;
@@ -231,10 +230,11 @@ function listProblems(
   for (const key of ['path', 'query'] as const) {
     checkVariables(problems, at('one', key), singleRead?.[key], ['key'], parameters);
   }
-  if (typeof total === 'object' && 'path' in total) {
-    problems.push(...pathProblems(at('total', 'path'), total.path));
+  const totalRequest = totalRequestOf(list);
+  if (totalRequest) {
+    problems.push(...pathProblems(at('total', 'path'), totalRequest.path));
     for (const key of ['path', 'query'] as const) {
-      checkVariables(problems, at('total', key), total[key], window, parameters);
+      checkVariables(problems, at('total', key), totalRequest[key], window, parameters);
     }
   }
 

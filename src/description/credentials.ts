@@ -1,5 +1,6 @@
 // The credentials that a description uses, and their settings.
 
+import { loginOf, oauth2Of } from './description.ts';
 import type { ApiDescription } from './description.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
@@ -32,7 +33,7 @@ export function credentialsIn(auth: ApiDescription['auth']): CredentialName[] {
 
 /** Returns whether requests carry a token that a login or a token endpoint of OAuth 2 issues. */
 export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
-  return typeof auth === 'object' && ('login' in auth || 'oauth2' in auth);
+  return (loginOf({ auth }) ?? oauth2Of({ auth })) !== undefined;
 }
 
 /** Returns a phrase for the credentials in messages, such as `API key`, with the places where an operator can change them. */

@@ -33,6 +33,9 @@ export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown 
 /** Smallest page size of a list whose pages are requested by offset or number: they overlap by up to 20 records. */
 export const MIN_PAGE_SIZE = 21;
 
+/** Access tokens by OAuth 2: token endpoint, grant and client. */
+export type OAuth2Description = Extract<ApiDescription['auth'], { oauth2: unknown }>['oauth2'];
+
 /** Name of a list. */
 export type Resource = string;
 
@@ -144,12 +147,29 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
  * Whether any page of the list can be requested: by its list offset, or by its number and a size that the request states. All other pages
  * are found by the response before them.
  */
-export function isPagedByOffset({ paging, query, body }: ListDescription): boolean {
-  if (paging !== 'page') return paging === 'offset';
+export function isPagedByOffset(list: ListDescription): boolean {
+  return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));
+}
+
+/** Whether requests for pages state the page size. */
+export function sendsLimit({ query, body }: Pick<ListDescription, 'query' | 'body'>): boolean {
   return variablesIn([query, body ?? null] as Json).includes('limit');
+}
+
+/** The request of its own for the number of a list's records. */
+type TotalRequest = Extract<NonNullable<ListFile['total']>, { readonly path: string }>;
+
+/** Returns the request of its own for the number of a list's records; undefined if there is none. */
+export function totalRequestOf({ total }: Pick<ListFile, 'total'>): TotalRequest | undefined {
+  return typeof total === 'object' && 'path' in total ? total : undefined;
 }
 
 /** Returns the login of the API; undefined if requests are authorized in another way. */
 export function loginOf({ auth }: Pick<ApiDescription, 'auth'>): LoginDescription | undefined {
   return typeof auth === 'object' && 'login' in auth ? auth.login : undefined;
+}
+
+/** Returns how the API issues tokens by OAuth 2; undefined if requests are authorized in another way. */
+export function oauth2Of({ auth }: Pick<ApiDescription, 'auth'>): OAuth2Description | undefined {
+  return typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : undefined;
 }

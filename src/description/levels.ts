@@ -1,7 +1,7 @@
 // Which proofs a list allows, by what its description says of it.
 
 import type { ReadingLevel } from '../schemas/events/certificate.ts';
-import { isPagedByOffset } from './description.ts';
+import { isPagedByOffset, totalRequestOf } from './description.ts';
 import type { ListDescription } from './description.ts';
 
 /** The properties of a list that decide what its full scans prove. */
@@ -36,13 +36,8 @@ export function readingRules(list: ListDescription): ReadingRules {
 
 /** Whether responses show the end of the list. If not, the list ends with an empty page. */
 export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
-  const isTotalShown = total !== undefined && !hasTotalRequest({ total });
+  const isTotalShown = total !== undefined && !totalRequestOf({ total });
   return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
-}
-
-/** Whether the total of a list has a request of its own. Scans request it before their first page and after their last one. */
-export function hasTotalRequest({ total }: Pick<ListDescription, 'total'>): boolean {
-  return typeof total === 'object' && 'path' in total;
 }
 
 /** The levels in words. */
@@ -61,10 +56,10 @@ export function canProveAbsence(list: ListDescription): boolean {
 
 /** Returns the levels that full scans of a list can reach, strongest first. */
 export function possibleLevels(list: ListDescription): ReadingLevel[] {
-  const { overlaps, isWhole, isAgreed } = readingRules(list);
+  const { overlaps, hasTotal, isWhole, isAgreed } = readingRules(list);
   const levels: ReadingLevel[] = [];
   if (overlaps) levels.push('anchored');
-  if (list.total !== undefined) levels.push('counted');
+  if (hasTotal) levels.push('counted');
   if (isAgreed) levels.push('agreed');
   if (isWhole) levels.push('whole');
   return levels.length > 0 ? levels : ['read'];

@@ -1,5 +1,6 @@
 // The limits of requests that a description states, converted to the units in which the service counts: minutes and seconds.
 
+import { loginOf } from './description.ts';
 import type { DescriptionFile } from './format.ts';
 
 /** Numbers of requests that may start in any minute and in any second; undefined where there is no limit. */
@@ -54,8 +55,7 @@ export function describedQuota(description: {
       perSecond: secondsOf(all),
     };
   };
-  const described = typeof auth === 'object' && 'login' in auth ? auth.login.quota : undefined;
-  const login = described ?? LOGIN_LIMIT;
+  const login = loginOf({ auth })?.quota ?? LOGIN_LIMIT;
   return {
     scope,
     perMinute: least((scope === 'key' ? perKey : perList).map(perMinuteOf))!,

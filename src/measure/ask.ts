@@ -5,7 +5,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from '../account/api.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { ListDescription } from '../description/description.ts';
-import { parseJson, pointerNames, valueAt } from '../schemas/json/json.ts';
+import { parseJson } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { decodedPage, stepwise } from '../streams/decode/decoded-page.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
@@ -40,19 +40,16 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
   const { request, list, times, limit, keyOfFirst, scheduler } = options;
   const layout = new ResponseLayout(list);
   const stamps = new Stamps(list, times);
-  const variants = {
-    unknown: request({ ...list, query: { ...list.query, ...UNKNOWN } }),
-    total: request(totalList(list)),
-  };
   const plain = request(list);
+  const unknown = request({ ...list, query: { ...list.query, ...UNKNOWN } });
   let keyOf: KeyOf | undefined;
 
   const replyTo = (question: Question, raw: RawPage): Observable<Reply> => {
     const { serverTime } = raw;
     raw.reportPage(true);
     if (raw.isNotFound || raw.isEmpty) return of({ rows: [], isGone: raw.isNotFound });
-    if (question.is === 'total') return of({ rows: [], total: totalIn(list, raw) });
-    const { key, offset } = question;
+    const { key, offset, isTotal } = question;
+    if (isTotal) return of({ rows: [], total: layout.totalIn(parseJson(raw.text)) });
     const shape = key === undefined ? layout : layout.single;
     const decode = parsingDecoder(undefined, stamps);
     return stepwise(() => decodedPage(raw, shape, decode, offset), scheduler).pipe(
@@ -72,9 +69,8 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
     );
   };
   return (question) => {
-    const { is, ...query } = question;
-    const raw = is === undefined ? plain : variants[is];
-    return raw(query, limit, ONCE).pipe(
+    const { isUnknown, ...query } = question;
+    return (isUnknown ? unknown : plain)(query, limit, ONCE).pipe(
       switchMap((response) => replyTo(question, response)),
       catchError((error: unknown) => {
         const status = error instanceof CellarstreamError ? error.context.status : undefined;
@@ -85,19 +81,4 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
       }),
     );
   };
-}
-
-/** Returns a list whose page is the response of the list's own request for the number of records, if it has one. */
-function totalList(list: ListDescription): ListDescription {
-  const { total } = list;
-  if (typeof total !== 'object' || !('path' in total)) return list;
-  const { path, query = {} } = total;
-  return { ...list, path, query, method: 'GET', body: undefined, paging: 'none' };
-}
-
-/** Returns the number of records in the response of the list's own request for it; undefined if there is none. */
-function totalIn({ total }: ListDescription, raw: RawPage): number | undefined {
-  if (typeof total !== 'object' || !('path' in total)) return undefined;
-  const count = Number(valueAt(parseJson(raw.text), pointerNames(total.at)) ?? NaN);
-  return Number.isSafeInteger(count) && count >= 0 ? count : undefined;
 }

@@ -1,6 +1,6 @@
 // The experiments of `check --measure`: which requests each sends, and what it concludes from the responses. All are pure functions.
 
-import { isPagedByOffset } from '../description/description.ts';
+import { isPagedByOffset, totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import type { TimeFormat } from '../streams/records/time-format.ts';
 import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
@@ -66,8 +66,6 @@ const NO_DATES = 'the description has no dates';
 /** Whether the first page is the whole list, as far as its response says. */
 const isWhole = ({ first, list, size }: Facts) =>
   first.hasNext !== true && (list.paging === 'none' || first.rows.length < size);
-
-const hasOwnTotal = ({ total }: ListDescription) => typeof total === 'object' && 'path' in total;
 
 /** Returns the index in `page` of the first record of `other`; -1 if `page` does not have that record. */
 const placeIn = (page: Reply, other: Reply) =>
@@ -269,7 +267,7 @@ const total: Experiment = {
   name: 'whole list',
   questions: ({ list }) => {
     if (list.total === undefined) return 'the description has no total';
-    return hasOwnTotal(list) ? [{ is: 'total' }] : [];
+    return totalRequestOf(list) ? [{ isTotal: true }] : [];
   },
   ifRefused: 'refuted',
   judge: (facts, [reply]) => {
@@ -376,7 +374,7 @@ function windowFrom({ first, unitMs }: Facts, far: Reply, window: Reply, later: 
 
 function totalOfWindow({ list, total: whole }: Facts, window: Reply): Finding[] {
   const { total: count, rows, hasNext } = window;
-  if (list.total === undefined || hasOwnTotal(list) || count === undefined || hasNext) return [];
+  if (list.total === undefined || totalRequestOf(list) || count === undefined || hasNext) return [];
   const text = `${countText(rows.length)} in a window with the total ${count}`;
   const whose = count === whole ? ', that of the whole list' : '';
   const finding = count === rows.length ? stands(text) : refuted(text + whose);
@@ -403,7 +401,7 @@ const unknownParameter: Experiment = {
   name: 'an unknown parameter',
   questions: ({ list, first, size }) => {
     if (list.method === 'POST') return 'the list is read by POST';
-    return first.rows.length === 0 ? EMPTY : [{ offset: 0, pageSize: size, is: 'unknown' }];
+    return first.rows.length === 0 ? EMPTY : [{ offset: 0, pageSize: size, isUnknown: true }];
   },
   ifRefused: 'not refuted',
   judge: (_, [reply]) =>

@@ -3,9 +3,8 @@
 import { describeError } from '../core/errors.ts';
 import { CLAIMS } from '../description/format.ts';
 import type { Measured } from '../description/format.ts';
+import { sendsLimit } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import { variablesIn } from '../description/template.ts';
-import type { Json } from '../description/template.ts';
 import type { TimeFormat } from '../streams/records/time-format.ts';
 import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
 import type { Experiment } from './experiments.ts';
@@ -33,7 +32,7 @@ export interface MeasureListOptions {
 /** Measures the claims of a list's description. An experiment that fails is reported, and the next one runs. */
 export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
   const { list, times, unitMs, pause, now } = options;
-  const hasSize = variablesIn([list.query, list.body ?? null] as Json).includes('limit');
+  const hasSize = sendsLimit(list);
   const size = list.limit ?? USUAL_SIZE;
   let left = MAX_REQUESTS;
   const ask = (question: Question): Promise<Reply> => {
@@ -67,7 +66,7 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
       if (afterMs > 0) await pause(Math.max(0, startedAt + afterMs - now()));
       const replies: Reply[] = [];
       for (const question of questions) replies.push(await ask(question));
-      if (questions[0]?.is === 'total') facts.total = replies[0]!.total;
+      if (questions[0]?.isTotal) facts.total = replies[0]!.total;
       const refusal = replies.find(({ refusedWith }) => refusedWith !== undefined);
       if (refusal && ifRefused) {
         found.push(finding(ifRefused, replyText(refusal)));

@@ -30,12 +30,10 @@ export interface Reply {
   readonly serverTime?: number | undefined;
 }
 
-/**
- * A request of an experiment. `unknown`: the request has an additional query parameter that the API does not document. `total`: the request
- * is the list's own request for the number of records, and the reply has only this number.
- */
+/** A request of an experiment. With `isTotal`, the reply has only the number of records. */
 export interface Question extends ListQuery {
-  readonly is?: 'unknown' | 'total';
+  /** Whether the request has an additional query parameter that the API does not document. Default false. */
+  readonly isUnknown?: true;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { map, pipe } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
-import type { ListDescription } from '../description/description.ts';
 import { pointerNames, valueAt } from '../schemas/json/json.ts';
+import type { ListDescription } from '../description/description.ts';
 import { diff } from '../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
@@ -57,6 +57,7 @@ export function compareBatches(
   const { confirmations, personal } = options;
   const { arrays, dates, deleted } = task.list;
   const { startFrom } = task.config.poll;
+  const isTombstone = deleted && tombstoneTest(deleted);
 
   /**
    * Whether a record without an image is new (event `c`) or was there before the initial snapshot (event `r`). A record with a creation
@@ -111,8 +112,8 @@ export function compareBatches(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { presumedSeen = [], absent } = batch.lane === 'sweep' ? batch : {};
-    const tombstones = deleted
-      ? records.filter((each) => (isApart || !isPublished(each)) && isTombstone(each, deleted))
+    const tombstones = isTombstone
+      ? records.filter((each) => (isApart || !isPublished(each)) && isTombstone(each))
       : [];
     const tombstoneSet = new Set(tombstones);
     const shown =
@@ -159,10 +160,8 @@ function isPublished({ image }: KeyedRecord): boolean {
   return image?.kind === 'published';
 }
 
-/** Whether the list shows a record as deleted. */
-function isTombstone(
-  { json }: KeyedRecord,
-  { at, is }: NonNullable<ListDescription['deleted']>,
-): boolean {
-  return valueAt(json, pointerNames(at)) === is;
+/** Returns the function that tells whether the list shows a record as deleted. */
+function tombstoneTest({ at, is }: NonNullable<ListDescription['deleted']>) {
+  const path = pointerNames(at);
+  return ({ json }: KeyedRecord): boolean => valueAt(json, path) === is;
 }

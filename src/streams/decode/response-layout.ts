@@ -1,5 +1,6 @@
 // Reads the responses of a list by the places in its description: the records, their number, whether the list continues, and errors.
 
+import { totalRequestOf } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { isJsonObject, pointerNames, pointerStep, valueAt } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
@@ -70,9 +71,7 @@ export class ResponseLayout {
 
   /** Returns the number of records in a parsed body of the total's own request; undefined if there is none. */
   totalIn(body: JsonValue): number | undefined {
-    const { total } = this.#list;
-    const at = typeof total === 'object' && 'path' in total ? total.at : '';
-    return countIn(valueAt(body, pointerNames(at)));
+    return countIn(valueAt(body, pointerNames(totalRequestOf(this.#list)?.at ?? '')));
   }
 
   /**

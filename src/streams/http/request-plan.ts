@@ -1,6 +1,7 @@
 // The requests of one list, as its description states them.
 
 import { CellarstreamError } from '../../core/errors.ts';
+import { totalRequestOf } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { filled, filledBody, filledParameters } from '../../description/template.ts';
 import type { Parameters, Variables } from '../../description/template.ts';
@@ -71,7 +72,7 @@ export class RequestPlan {
    * @throws CellarstreamError `API_STATUS` if the address of the next page has another origin than the base URL.
    */
   requestOf({ offset, pageSize, cursor, from, to, key, isTotal }: ListQuery): PlannedRequest {
-    const { name, path, query, dates, method, body, one, paging, total } = this.list;
+    const { name, path, query, dates, method, body, one, paging } = this.list;
     const variables = {
       ...this.#parameters,
       ...{ offset, limit: pageSize, from, to, key, after: cursor, cursor },
@@ -89,9 +90,8 @@ export class RequestPlan {
       if (!one) throw new RangeError(`the description has no single read for the list ${name}`);
       return { method: 'GET', url: urlOf(one.path, one.query), headers };
     }
-    if (isTotal && typeof total === 'object' && 'path' in total) {
-      return { method: 'GET', url: urlOf(total.path, total.query ?? {}), headers };
-    }
+    const total = isTotal && totalRequestOf(this.list);
+    if (total) return { method: 'GET', url: urlOf(total.path, total.query ?? {}), headers };
     const isLinked = paging === 'link' && cursor !== undefined;
     const url = isLinked
       ? this.#linked(cursor)

@@ -1,8 +1,12 @@
 // The request for a token, as the description states it: a login with credentials, or a token request of OAuth 2 (RFC 6749).
 
 import { basicAuth, objectIn } from '../../core/http-text.ts';
-import { loginOf } from '../../description/description.ts';
-import type { ApiDescription, LoginDescription } from '../../description/description.ts';
+import { loginOf, oauth2Of } from '../../description/description.ts';
+import type {
+  ApiDescription,
+  LoginDescription,
+  OAuth2Description,
+} from '../../description/description.ts';
 import { filled, filledBody, filledParameters } from '../../description/template.ts';
 import type { Variables } from '../../description/template.ts';
 import { isJson } from './http.ts';
@@ -27,8 +31,6 @@ export interface TokenRequest {
 
 /** Part of a description that determines how a token is requested. */
 export type TokenDescription = Pick<ApiDescription, 'auth' | 'headers'>;
-type OAuth2Description = Extract<ApiDescription['auth'], { oauth2: unknown }>['oauth2'];
-
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
@@ -41,10 +43,10 @@ export function loginUrlOf(
   baseUrl: URL,
   parameters: Variables,
 ): URL | undefined {
-  if (typeof auth !== 'object') return undefined;
-  if ('login' in auth) return addressOf(baseUrl, auth.login.path, parameters);
-  if (!('oauth2' in auth)) return undefined;
-  const { token_url: url } = auth.oauth2;
+  const login = loginOf({ auth });
+  if (login) return addressOf(baseUrl, login.path, parameters);
+  const url = oauth2Of({ auth })?.token_url;
+  if (url === undefined) return undefined;
   if (url.startsWith('/')) return addressOf(baseUrl, url, parameters);
   const address = URL.parse(filled(url, parameters, encodeURIComponent) ?? '');
   if (address) return address;
@@ -52,10 +54,10 @@ export function loginUrlOf(
 }
 
 /** Returns the request for a refresh token that the description states; undefined without the grant `refresh_token`. */
-export function refreshGrantOf({
-  auth,
-}: Pick<ApiDescription, 'auth'>): OAuth2Description | undefined {
-  const oauth2 = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : undefined;
+export function refreshGrantOf(
+  description: Pick<ApiDescription, 'auth'>,
+): OAuth2Description | undefined {
+  const oauth2 = oauth2Of(description);
   return oauth2?.grant_type === 'refresh_token' ? oauth2 : undefined;
 }
 
@@ -74,7 +76,7 @@ export function tokenRequestOf(
   }: { baseUrl: URL; parameters: Variables; ownUrl?: URL | undefined },
 ): TokenRequest {
   const usualUrl = loginUrlOf({ auth }, baseUrl, parameters);
-  if (!usualUrl || typeof auth !== 'object') throw new RangeError('the description has no login');
+  if (!usualUrl) throw new RangeError('the description has no login');
   const url = ownUrl ?? usualUrl;
   const isUsual = url.href === usualUrl.href;
   const common = headersOf(headers, parameters);
@@ -92,7 +94,7 @@ export function tokenRequestOf(
         (refused ?? refusalsIn(meaning)).includes(answer.status) && isJson(answer),
     };
   }
-  const { oauth2 } = auth as { readonly oauth2: OAuth2Description };
+  const oauth2 = oauth2Of({ auth })!;
   const isOfBase = oauth2.token_url.startsWith('/');
   return {
     ...{ noun: 'token endpoint', url, token: '/access_token' },

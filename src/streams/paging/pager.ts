@@ -1,6 +1,5 @@
 // How a scan requests the pages of a list, and where it continues after each: one class for each kind of paging.
 
-import { CellarstreamError } from '../../core/errors.ts';
 import { isPagedByOffset } from '../../description/description.ts';
 import { showsEnd } from '../../description/levels.ts';
 import type { ListDescription } from '../../description/description.ts';
@@ -171,24 +170,17 @@ class OffsetPager implements Pager {
   }
 }
 
-/**
- * Paging by the key of a record: the server returns the records after it. Each page is requested after a record some places before the end
- * of the previous one, and so overlaps it. That record may be deleted before the request. Servers then return the records after its key,
- * refuse the request, or return the beginning of the list; in the last two cases the scan steps back to the start of an earlier page.
- */
-class AfterPager implements Pager {
-  readonly overlaps = true;
+/** Paging in which each page is found by the one before it: a page is never requested ahead, and the server chooses no other offsets. */
+abstract class SequentialPager implements Pager {
+  abstract readonly overlaps: boolean;
   readonly #pageSize: number;
-  readonly #showsEnd: boolean;
 
-  /** @param showsEnd Whether responses say themselves whether the list continues. */
-  constructor(pageSize: number, showsEnd: boolean) {
+  constructor(pageSize: number) {
     this.#pageSize = pageSize;
-    this.#showsEnd = showsEnd;
   }
 
-  placeAt(at: Position): PagePlace {
-    return placeOf(at, this.#pageSize);
+  placeAt({ offset, cursor }: Position): PagePlace {
+    return { offset, pageSize: this.#pageSize, ...(cursor !== undefined && { cursor }) };
   }
 
   placeAfter(): undefined {
@@ -197,6 +189,26 @@ class AfterPager implements Pager {
 
   observe(): undefined {
     return undefined;
+  }
+
+  abstract hasNext(page: ReceivedPage): boolean;
+  abstract next(page: ReceivedPage): Position | undefined;
+  abstract back(at: Position, joint: Position): Position;
+}
+
+/**
+ * Paging by the key of a record: the server returns the records after it. Each page is requested after a record some places before the end
+ * of the previous one, and so overlaps it. That record may be deleted before the request. Servers then return the records after its key,
+ * refuse the request, or return the beginning of the list; in the last two cases the scan steps back to the start of an earlier page.
+ */
+class AfterPager extends SequentialPager {
+  readonly overlaps = true;
+  readonly #showsEnd: boolean;
+
+  /** @param showsEnd Whether responses say themselves whether the list continues. */
+  constructor(pageSize: number, showsEnd: boolean) {
+    super(pageSize);
+    this.#showsEnd = showsEnd;
   }
 
   /**
@@ -236,26 +248,13 @@ class AfterPager implements Pager {
  * Paging by what the previous response shows: a cursor, the address of the next page, or only the number of the next page. Pages cannot
  * overlap. A list without paging is one such page.
  */
-class CursorPager implements Pager {
+class CursorPager extends SequentialPager {
   readonly overlaps = false;
-  readonly #pageSize: number;
   readonly #list: ListDescription;
 
   constructor(pageSize: number, list: ListDescription) {
-    this.#pageSize = pageSize;
+    super(pageSize);
     this.#list = list;
-  }
-
-  placeAt(at: Position): PagePlace {
-    return placeOf(at, this.#pageSize);
-  }
-
-  placeAfter(): undefined {
-    return undefined;
-  }
-
-  observe(): undefined {
-    return undefined;
   }
 
   hasNext({ answer, records }: ReceivedPage): boolean {
@@ -281,20 +280,4 @@ class CursorPager implements Pager {
 /** Whether the page at a position lies before the end of what was read. */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;
-}
-
-function placeOf({ offset, cursor }: Position, pageSize: number): PagePlace {
-  return { offset, pageSize, ...(cursor !== undefined && { cursor }) };
-}
-
-/** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
-const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
-
-/** Whether a request with a cursor failed because the server refused it. */
-export function isCursorRefused(error: unknown): boolean {
-  return (
-    error instanceof CellarstreamError &&
-    error.code === 'API_STATUS' &&
-    CURSOR_REFUSALS.has(Number(error.context.status))
-  );
 }

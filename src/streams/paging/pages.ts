@@ -2,7 +2,7 @@
 
 import { catchError, defer, EMPTY, expand, finalize, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { asRetryable } from '../decode/page-attempts.ts';
+import { asRetryable, isCursorRefused } from '../decode/page-attempts.ts';
 import { recordsOf } from '../decode/response.ts';
 import type { Answer } from '../decode/response.ts';
 import { canonicalJson } from '../../schemas/json/json.ts';
@@ -15,7 +15,7 @@ import { PageRecords } from '../records/page-records.ts';
 import { BEGINNING, contentDigests, joinPage } from './anchors.ts';
 import type { ContentDigests, JoinResult, Position } from './anchors.ts';
 import { Idleness, isIdle } from './idleness.ts';
-import { isCursorRefused, pagerOf } from './pager.ts';
+import { pagerOf } from './pager.ts';
 import type { Pager, ReceivedPage } from './pager.ts';
 import type { ScanTrouble } from './scan-trouble.ts';
 import { PagesAhead } from './read-ahead.ts';
