@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { descriptionFormat } from '../../src/description/format.ts';
 
-/** What the table of the format cannot show: a key's default, when it applies, and an example of its value in YAML. */
+/** Facts about a key that its definition lacks: the default, when it applies, and an example of its value in YAML. */
 interface About {
   /** Markdown; absent if the key has no default. */
   readonly default?: string;

@@ -24,6 +24,20 @@ export interface Draw {
 export const LOOKBACK_MS = 15_000;
 /** How long what is gone has to stay so before it is deleted. */
 export const PROOF_MS = 6_000;
+/** Settings of the service in the simulations of one account. */
+export const SIM_SETTINGS = {
+  API_BASE_URL: 'http://sim',
+  API_KEY: 'key',
+  KAFKA_BROKERS: 'sim:9092',
+  SCHEMA_REGISTRY_URL: 'http://sim',
+  TOPIC_PREFIX: 'sim',
+  POLL_INTERVAL_MS: '4000',
+  LOOKBACK_MS: String(LOOKBACK_MS),
+  SWEEP_INTERVAL_MS: '10000',
+  CERTIFICATE_INTERVAL_MS: '3000',
+  DELETE_LIMIT_PERCENT: '100',
+  DELETE_PROOF_MS: String(PROOF_MS),
+} as const;
 export const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
 /** What a list may do with date parameters and stamps, other than what is written. */
 const DATES = ['zone', 'local', 'ignored', 'future', 'failing'] as const;

@@ -117,6 +117,22 @@ const FAULTS: readonly Fault[] = [
   'garbage',
 ];
 export const WINDOW_MS = 60_000;
+
+/** Whether the newest arrival, of the kind `what`, exceeds its quota. */
+export function isOverQuota(
+  what: Arrival['what'],
+  arrivals: readonly Arrival[],
+  { quotaPerMinute, loginsPerMinute }: Pick<ApiTraits, 'quotaPerMinute' | 'loginsPerMinute'>,
+): boolean {
+  const now = arrivals.at(-1)!.at;
+  let left = what === 'list' ? quotaPerMinute : loginsPerMinute;
+  for (let k = arrivals.length - 1; k >= 0 && left >= 0; k--) {
+    const arrival = arrivals[k]!;
+    if (now - arrival.at >= WINDOW_MS) break;
+    if (arrival.what === what) left -= 1;
+  }
+  return left < 0;
+}
 /** A field that differs in every answer, and what is said of it in the settings. */
 export const VOLATILE = 'signed';
 /** What every `contact` begins with. */
@@ -263,7 +279,7 @@ export class SimApi {
       case 'garbage':
         return this.#answer(200, '<html></html>');
     }
-    if (this.#isOverQuota(what)) return this.#answer(429, '{}');
+    if (isOverQuota(what, this.arrivals, this.traits)) return this.#answer(429, '{}');
     const token = `t.${this.#token}`;
     if (isLogin) {
       if (this.#given !== this.#token) this.#validFrom = this.#time.now() + this.tokenLagMs;
@@ -395,18 +411,6 @@ export class SimApi {
       case 'cut':
         return text.slice(0, text.length / 2) + CUT;
     }
-  }
-
-  /** With the request that has just arrived. */
-  #isOverQuota(what: Arrival['what']): boolean {
-    const { quotaPerMinute, loginsPerMinute } = this.traits;
-    let left = what === 'list' ? quotaPerMinute : loginsPerMinute;
-    for (let k = this.arrivals.length - 1; k >= 0 && left >= 0; k--) {
-      const arrival = this.arrivals[k]!;
-      if (this.#time.now() - arrival.at >= WINDOW_MS) break;
-      if (arrival.what === what) left -= 1;
-    }
-    return left < 0;
   }
 
   #answer(status: number, text: string, headers: Record<string, string> = {}, cutAt?: number) {

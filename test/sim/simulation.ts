@@ -2,7 +2,7 @@ import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mayBeCut } from '../../src/streams/paging/reading-proofs.ts';
 import { Chance } from '../support/chance.ts';
-import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
+import { draw, PROOF_MS, SAFE, SIM_SETTINGS } from './draw.ts';
 import type { Draw } from './draw.ts';
 import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { DEAD_TOKENS, SimApi, VOLATILE } from './sim-api.ts';
@@ -47,17 +47,7 @@ const REOPEN_MS = 150_000;
 
 const CONFIG = loadConfig({
   env: {
-    API_BASE_URL: 'http://sim',
-    API_KEY: 'key',
-    KAFKA_BROKERS: 'sim:9092',
-    SCHEMA_REGISTRY_URL: 'http://sim',
-    TOPIC_PREFIX: 'sim',
-    POLL_INTERVAL_MS: '4000',
-    LOOKBACK_MS: String(LOOKBACK_MS),
-    SWEEP_INTERVAL_MS: '10000',
-    CERTIFICATE_INTERVAL_MS: '3000',
-    DELETE_LIMIT_PERCENT: '100',
-    DELETE_PROOF_MS: String(PROOF_MS),
+    ...SIM_SETTINGS,
     PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
     VOLATILE_FIELDS: RESOURCES.map((resource) => `${resource}:/${VOLATILE}`).join(),
   },

@@ -17,7 +17,7 @@ const SECOND_MS = 1_000;
 interface Case {
   readonly limits: readonly string[];
   readonly own: Readonly<Record<string, string>>;
-  /** What a server counts: for all lists or for one, in any window of this length. */
+  /** A limit that the server keeps: for all lists or for one, in any window of this length. */
   readonly counted: readonly [list: string | undefined, most: number, windowMs: number][];
 }
 

@@ -7,7 +7,7 @@ import { PAGINGS } from './style.ts';
 const ENOUGH = 100;
 const LINES = 60;
 
-/** So many of `STYLE_SEEDS` (200). */
+/** Number of seeds: `STYLE_SEEDS`, default 200. */
 export function styleSeeds(part: number, parts: number): void {
   runSeeds({
     name: 'keeps every promise for lists of other APIs, of each kind of paging',

@@ -3,7 +3,7 @@ import { CellarstreamError } from '../../../src/core/errors.ts';
 import { answering } from '../../support/answering.ts';
 import type { Given } from '../../support/answering.ts';
 import type { Chance } from '../../support/chance.ts';
-import { WINDOW_MS } from '../sim-api.ts';
+import { isOverQuota } from '../sim-api.ts';
 import type { Arrival, SimClient } from '../sim-api.ts';
 import type { SimTime } from '../sim-time.ts';
 import type { StyleServer } from './style-server.ts';
@@ -97,7 +97,7 @@ export class StyleApi {
       case 'garbage':
         return this.#dated({ status: 200, headers: {}, text: '<html></html>' });
     }
-    if (this.#isOverQuota(what)) return this.#dated(TOO_MANY);
+    if (isOverQuota(what, this.arrivals, this.traits)) return this.#dated(TOO_MANY);
     const token = `token-${this.#token}`;
     if (isLogin) {
       const text = JSON.stringify({ bearer: token, lives: 1_800 });
@@ -115,17 +115,6 @@ export class StyleApi {
     if (fault !== 'truncated') return this.#dated(answer);
     const cutBy = Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' });
     return this.#dated({ ...answer, text: answer.text.slice(0, answer.text.length / 2), cutBy });
-  }
-
-  #isOverQuota(what: Arrival['what']): boolean {
-    const { quotaPerMinute, loginsPerMinute } = this.traits;
-    let left = what === 'list' ? quotaPerMinute : loginsPerMinute;
-    for (let k = this.arrivals.length - 1; k >= 0 && left >= 0; k--) {
-      const arrival = this.arrivals[k]!;
-      if (this.#time.now() - arrival.at >= WINDOW_MS) break;
-      if (arrival.what === what) left -= 1;
-    }
-    return left < 0;
   }
 
   #dated(answer: Given): Given {

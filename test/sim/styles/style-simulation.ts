@@ -8,7 +8,7 @@ import { certificatesIn, checkCertificates, CERTIFICATES } from '../check-certif
 import { checkChains } from '../check-chains.ts';
 import { checkInstances } from '../check-instances.ts';
 import { areAnswered, checkCertifyRequests } from '../check-resyncs.ts';
-import { LOOKBACK_MS, PROOF_MS, SAFE } from '../draw.ts';
+import { PROOF_MS, SAFE, SIM_SETTINGS } from '../draw.ts';
 import { chainsOf, imagesOf } from '../published.ts';
 import type { SeedRun } from '../run-seeds.ts';
 import { SimBroker } from '../sim-broker.ts';
@@ -70,19 +70,7 @@ export async function simulateStyle(
     loginsPerMinute: traits.loginsPerMinute,
   });
   const config = loadConfig({
-    env: {
-      API_BASE_URL: 'http://sim',
-      API_KEY: 'key',
-      KAFKA_BROKERS: 'sim:9092',
-      SCHEMA_REGISTRY_URL: 'http://sim',
-      TOPIC_PREFIX: 'sim',
-      POLL_INTERVAL_MS: '4000',
-      LOOKBACK_MS: String(LOOKBACK_MS),
-      SWEEP_INTERVAL_MS: '10000',
-      CERTIFICATE_INTERVAL_MS: '3000',
-      DELETE_LIMIT_PERCENT: '100',
-      DELETE_PROOF_MS: String(PROOF_MS),
-    },
+    env: SIM_SETTINGS,
     cwd: '/nonexistent',
     needs: ['api', 'kafka', 'registry'],
     description: parseDescription(text, 'style.json'),

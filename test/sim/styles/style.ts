@@ -17,7 +17,7 @@ export interface Style {
   readonly first: 0 | 1;
   /** Response to a page after the key of a deleted record: the records after the key, a status, or the front of the list. */
   readonly toDeleted: 'compares' | 400 | 404 | 'front';
-  /** What cursors and links hold: the sort values of the last record, or, in disguise, an offset. */
+  /** Content of cursors and links: the sort values of the last record, or, in disguise, an offset. */
   readonly cursor: 'keyset' | 'offset';
   /** Whether links are relative to the list's address. */
   readonly isRelative: boolean;

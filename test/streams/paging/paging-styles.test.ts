@@ -38,7 +38,7 @@ const LISTS = {
 };
 type Style = keyof typeof LISTS;
 
-/** What a server does with the key of a record that was deleted. */
+/** Responses of servers to the key of a record that was deleted. */
 const TO_DELETED = ['compares it', 'refuses it', 'does not find it', 'begins anew'] as const;
 
 /** A server of one list, sorted by its keys. Rows come, go and change between two requests, most near the place that is read. */

@@ -1,4 +1,4 @@
-// What full scans prove about missing records, by what the description says of a list.
+// Proofs by full scans that records are missing, by the properties in a list's description.
 
 import { concatMap, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';

@@ -31,7 +31,7 @@ export class SweepLedger implements KnownRecords {
   isPolled = false;
   /** Records a page. */
   pageSize = 4;
-  /** What readings of the list prove. Default as a list that is paged by offset and has a total. */
+  /** Rules for the proofs of the list's readings. Default: those of a list that is paged by offset and has a total. */
   rules: ReadingRules = readingRules(listNamed(WINE, 'orders'));
   /** Records without a usable key, at these places of each page. */
   rejectedAt: readonly number[] = [];
