@@ -1,9 +1,7 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, Option } from 'commander';
 import type { Resource } from './config/config.ts';
-import { descriptionOf } from './config/load-config.ts';
 import { CellarstreamError, describeError } from './core/errors.ts';
-import { statusTopics } from './description/description.ts';
 import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
@@ -21,10 +19,18 @@ async function exitWith(isFine: Promise<boolean>): Promise<void> {
   process.exitCode = (await isFine) ? EXIT.done : EXIT.failed;
 }
 
+const TAKE_NAMES = ['peek', 'replay', 'resync', 'verify'];
 /** Names of the API's lists, and of the topics of their events and status changes. */
-const known = knownNames();
+const known = await knownNames();
 
-function knownNames(): { readonly lists: readonly string[]; readonly topics: readonly string[] } {
+/** The description is read only for a command that takes such names, or its help. */
+async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[]>> {
+  const isNeeded = process.argv.some((word) => TAKE_NAMES.includes(word));
+  if (!isNeeded) return { lists: [], topics: [] };
+  const [{ descriptionOf }, { statusTopics }] = await Promise.all([
+    import('./config/load-config.ts'),
+    import('./description/description.ts'),
+  ]);
   try {
     const description = descriptionOf({ env: process.env, cwd: process.cwd() });
     const lists = description.lists.map(({ name }) => name);

@@ -8,7 +8,6 @@ import type { Decoder } from '../streams/decode/decoder.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import { Stamps } from '../streams/records/stamps.ts';
-import { timeFormat } from '../streams/records/time-format.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Api, ApiList } from './api.ts';
@@ -60,7 +59,7 @@ export function openAccount(options: {
     list: (list, { onUnmatchedField } = {}) => {
       const { name: resource } = list;
       const { clock, plan, pages } = api.list(list);
-      const stamps = new Stamps(list, timeFormat(config.description.times));
+      const stamps = new Stamps(list, config.description.times);
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
       const inspect =

@@ -1,8 +1,8 @@
 import { VERSION } from '../core/version.ts';
-import { listNamed } from '../description/description.ts';
+import { listsNamed } from '../description/description.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { asyncApiDocument } from '../schemas/events/asyncapi.ts';
-import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
+import { eventTopics, keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { openKafkaClients } from '../sinks/open-kafka.ts';
 import { oneAccount, processSource } from './one-account.ts';
 
@@ -13,13 +13,10 @@ export async function asyncApiCommand({ account }: { readonly account?: string }
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
   const { registry, connections } = openKafkaClients(config, { log });
   const { resources, kafka, description } = config;
-  const lists = resources.map((resource) => listNamed(description, resource));
+  const lists = listsNamed(description, resources);
   const { prefix } = config.topics;
   const names = topicNames(prefix);
-  const statusTopics = lists.flatMap(({ statuses }) =>
-    statuses ? [names.statusChanges(statuses)] : [],
-  );
-  const topics = [...resources.map(names.records), ...statusTopics, names.deadLetters];
+  const topics = [...eventTopics(names, lists), names.deadLetters];
   try {
     const latest = async (subject: string) => (await registry.latest(subject))?.schema;
     const schemas = new Map(

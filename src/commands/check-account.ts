@@ -2,14 +2,14 @@ import type { Kafka } from 'kafkajs';
 import type { ConfigWith } from '../config/config.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { CellarstreamError } from '../core/errors.ts';
-import { listNamed } from '../description/description.ts';
+import { listsNamed } from '../description/description.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
 import { newestCursors } from '../pipeline/checkpoint/task-claim.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
-import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
+import { eventTopics, keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { kafkaTransactionalLog, openKafkaClients } from '../sinks/open-kafka.ts';
 import { topicsOf } from '../sinks/topics/destination.ts';
@@ -92,13 +92,12 @@ async function checkSubjects(
   { topics: { prefix }, resources, description, keyFormat }: ConfigWith<'registry'>,
   registry: Registry,
 ): Promise<string> {
-  const { records, statusChanges, deadLetters } = topicNames(prefix);
-  const statuses = resources.flatMap((each) => listNamed(description, each).statuses ?? []);
-  const keyed = [...resources.map(records), ...statuses.map(statusChanges)];
+  const names = topicNames(prefix);
+  const keyed = eventTopics(names, listsNamed(description, resources));
   const inspected = (subjects: readonly string[]) =>
     Promise.all(subjects.map((subject) => registry.inspect(subject)));
   const [values, keys] = await Promise.all([
-    inspected([...keyed, deadLetters].map(valueSubject)),
+    inspected([...keyed, names.deadLetters].map(valueSubject)),
     inspected(keyFormat === 'avro' ? keyed.map(keySubject) : []),
   ]);
   const refusal = [...values, ...keys].flatMap(({ refusals }) => refusals)[0];

@@ -28,7 +28,7 @@ import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
-import { listNamed } from '../description/description.ts';
+import { listNamed, totalName } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { LEVEL_WORDS, possibleLevels } from '../description/levels.ts';
 import { asker } from '../measure/ask.ts';
@@ -42,8 +42,7 @@ import { during } from '../streams/quota/token-bucket.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import { Stamps } from '../streams/records/stamps.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
-import { timeFormat } from '../streams/records/time-format.ts';
+import type { TimeFormat } from '../description/time-format.ts';
 import { checkDates } from './check-dates.ts';
 import { checkPaging } from './check-paging.ts';
 import { checkTotal } from './check-total.ts';
@@ -221,7 +220,7 @@ class ApiCheck {
     pause: (ms: number) => Promise<void>,
   ): Promise<readonly Measurement[]> {
     const list = listNamed(this.#config.description, resource);
-    const times = timeFormat(this.#config.description.times);
+    const { times } = this.#config.description;
     const ask$ = asker({
       ...{ request: this.#api.request, list, times, scheduler: steadyScheduler },
       limit: this.#announced(resource, this.#quota.lanes(resource, false).poll),
@@ -259,7 +258,7 @@ class ApiCheck {
       const limit = this.#announced(resource, this.#quota.lanes(resource, false).poll);
       const list = listNamed(this.#config.description, resource);
       const { plan, pages } = this.#api.list(list);
-      const times = timeFormat(this.#config.description.times);
+      const { times } = this.#config.description;
       const request = pages({ decode: parsingDecoder(undefined, new Stamps(list, times)) });
       const ask = (query: ProbeDates & Partial<PagePlace>) =>
         this.#first(resource, request({ offset: 0, pageSize: PAGE_SIZE, ...query }, limit));
@@ -283,7 +282,7 @@ class ApiCheck {
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();
-      const toCheck = { ...checked, takesDates, times, now };
+      const toCheck = { ...checked, totalName: totalName(list), takesDates, times, now };
       const cut =
         isByOffset &&
         (await checkTotal(answer, ask, toCheck).catch((error: unknown) => {

@@ -6,7 +6,7 @@ import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { window } from '../streams/paging/poll.ts';
 import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { TimeFormat } from '../description/time-format.ts';
 
 /** Number of records requested at the end of the list, to see whether the API serves it to its end. */
 const TAIL = 3;
@@ -19,6 +19,8 @@ const MARGIN = 20;
 
 export interface TotalToCheck {
   readonly pageSize: number;
+  /** Name of the list's total in messages. */
+  readonly totalName: string;
   readonly keyFields: readonly string[];
   /** Whether the API interprets modification dates in requests as documented. */
   readonly takesDates: boolean;
@@ -65,10 +67,10 @@ export async function checkTotal(
       ? undefined
       : await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list);
   if (isMore || (inTwoApart !== undefined && inTwoApart > total + MARGIN)) {
-    return `total_records is capped at ${total}, although the list has more records: no deletion from this list is published until total_records is below ${total}`;
+    return `${list.totalName} is capped at ${total}, although the list has more records: no deletion from this list is published until ${list.totalName} is below ${total}`;
   }
   if (!isUsualCap(total)) return undefined;
-  return `total_records may be capped at ${total}: no deletion from this list is published until total_records changes`;
+  return `${list.totalName} may be capped at ${total}: no deletion from this list is published until ${list.totalName} changes`;
 }
 
 /**

@@ -100,7 +100,10 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     ...exportLines(services, prefix, config.description.api),
   ]);
   try {
-    const hooks = allHooks({ ...logHooks(logger), ...output.hooks }, operations.hooks);
+    const hooks = allHooks(
+      { ...logHooks(logger, config.description.lists), ...output.hooks },
+      operations.hooks,
+    );
     await run({ config, stop$, hooks, kafkaLog: kafkaLogCreator(logger) });
   } finally {
     output.end();

@@ -1,5 +1,6 @@
 import type { FleetHooks } from '../fleet/fleet-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
+import type { ListDescription } from '../description/description.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { logHooks } from './log-hooks.ts';
 
@@ -44,9 +45,9 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
  * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that claiming a list that another instance has not
  * released is logged at level info, with a text for fleets.
  */
-export function fleetAccountLogHooks(logger: LineLogger): Hooks {
+export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDescription[]): Hooks {
   return {
-    ...logHooks(logger),
+    ...logHooks(logger, lists),
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },

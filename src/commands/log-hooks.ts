@@ -1,4 +1,6 @@
 import { CellarstreamError } from '../core/errors.ts';
+import { totalName } from '../description/description.ts';
+import type { ListDescription } from '../description/description.ts';
 import { LEVEL_WORDS } from '../description/levels.ts';
 import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
@@ -48,8 +50,15 @@ type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommi
  * Returns hooks that log what a service does: problems at once, the progress of an initial snapshot every ten seconds, published events
  * once a minute, and problems of single records at most every ten seconds as one line with their number. The content of records is never
  * logged.
+ *
+ * @param lists The API's lists. Default: lists have no names for their totals.
  */
-export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>> {
+export function logHooks(
+  logger: LineLogger,
+  lists: readonly ListDescription[] = [],
+): Required<Omit<Hooks, MeteredHook>> {
+  const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
+  const totalOf = (resource: string) => totals.get(resource) ?? 'the total';
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
   const tallies = new Map<string, PublishedTally>();
@@ -157,7 +166,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        'deletions from this list are not published, because no sweep proves that it read every record: total_records changed or did not match the number of keys, and the order of the records changed',
+        `deletions from this list are not published, because no sweep proves that it read every record: ${totalOf(resource)} changed or did not match the number of keys, and the order of the records changed`,
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -197,7 +206,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
         trouble === 'cut'
           ? cappedListText(offset)
           : (SCAN_TROUBLES[trouble] ??
-              'the list changed during the scan, or its record count does not match total_records'),
+              `the list changed during the scan, or its record count does not match ${totalOf(resource)}`),
       );
     },
     onStale: ({ resource, held, ageMs }) =>

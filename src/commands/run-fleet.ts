@@ -29,7 +29,11 @@ export async function runFleetCommand(source: SettingsSource, believe: boolean):
           const { hooks, figures, end } = operations.account(own);
           const accountLogger = logger.child({ account: own.account });
           logSettings(accountLogger, own, source);
-          return { hooks: allHooks(fleetAccountLogHooks(accountLogger), hooks), figures, end };
+          return {
+            hooks: allHooks(fleetAccountLogHooks(accountLogger, config.description.lists), hooks),
+            figures,
+            end,
+          };
         },
         kafkaLog: kafkaLogCreator(logger),
       });

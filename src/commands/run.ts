@@ -27,7 +27,7 @@ export async function runCommand({
     run: ({ logger, operations, stop$ }) =>
       run({
         ...{ config, stop$ },
-        hooks: allHooks(logHooks(logger), operations.hooks),
+        hooks: allHooks(logHooks(logger, config.description.lists), operations.hooks),
         kafkaLog: kafkaLogCreator(logger),
       }),
   });

@@ -1,9 +1,11 @@
 // Types of the content of a description file: an API and its lists.
 
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { pointerNames } from '../schemas/json/json.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { variablesIn } from './template.ts';
 import type { Json, Parameters } from './template.ts';
+import type { TimeFormat } from './time-format.ts';
 
 /** Description of an API: how to log in, its quota and its lists. */
 export interface ApiDescription {
@@ -15,8 +17,8 @@ export interface ApiDescription {
   readonly parameters: readonly string[];
   /** Headers of every request. */
   readonly headers: Parameters;
-  /** Format of dates in requests and of timestamps in records. */
-  readonly times: NonNullable<DescriptionFile['times']>;
+  /** Notation of dates in requests and of timestamps in records. */
+  readonly times: TimeFormat;
   /** Meanings of HTTP statuses that differ from the built-in ones. */
   readonly errors: NonNullable<DescriptionFile['errors']>;
   readonly auth: DescriptionFile['auth'];
@@ -130,6 +132,21 @@ export function statusFieldName(path: readonly string[]): string {
 /** Returns the names of the topics with status changes, without `TOPIC_PREFIX`. */
 export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[] {
   return lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
+}
+
+/** Name of a list's total in messages: the last name of its JSON Pointer, its header, or its request's path. */
+export function totalName({ total }: Pick<ListDescription, 'total'>): string {
+  if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';
+  if (total && 'header' in total) return total.header;
+  return total && 'path' in total ? `the total of ${total.path}` : 'the total';
+}
+
+/** Returns the lists with these names. @throws RangeError as {@link listNamed}. */
+export function listsNamed(
+  description: Pick<ApiDescription, 'lists'>,
+  names: readonly string[],
+): ListDescription[] {
+  return names.map((name) => listNamed(description, name));
 }
 
 /**

@@ -74,6 +74,7 @@ function listInWords(list: ListDescription, parameters: readonly string[]): stri
         ]
       : []),
     row('records', `${pointerInWords(list.records)}; ${endInWords(list)}`),
+    ...(list.reported ? [row('reported', reportedInWords(list.reported))] : []),
     row(
       'key',
       keys.length === 1
@@ -132,6 +133,14 @@ function endInWords({ more, next, total, paging }: ListDescription): string {
     'a page is empty',
   ];
   return `the list ends when ${ends.join(', or ')}`;
+}
+
+function reportedInWords({ offset, limit }: NonNullable<ListDescription['reported']>): string {
+  const places = [
+    ...(offset === undefined ? [] : [`${offset} is the offset of a page`]),
+    ...(limit === undefined ? [] : [`${limit} its size`]),
+  ];
+  return places.join(', ');
 }
 
 function timesInWords(updated: readonly string[], created: string | undefined): string {

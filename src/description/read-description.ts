@@ -17,6 +17,7 @@ import type { IsSet, Path, Problem } from './checks.ts';
 import type { ApiDescription, ListDescription, StatusTable } from './description.ts';
 import { descriptionFormat, expected } from './format.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
+import { timeFormat } from './time-format.ts';
 
 /**
  * Reads and validates a description file.
@@ -186,7 +187,7 @@ function descriptionOf(
     namespace,
     parameters: file.parameters ?? [],
     headers: file.headers ?? {},
-    times: file.times ?? 'iso',
+    times: timeFormat(file.times ?? 'iso'),
     errors: file.errors ?? {},
     auth: file.auth,
     quota: file.quota,

@@ -14,7 +14,7 @@ import type { PagePatience, RawPage } from '../streams/http/page-request.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import { Stamps } from '../streams/records/stamps.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { TimeFormat } from '../description/time-format.ts';
 import type { Question, Reply } from './replies.ts';
 
 export interface AskOptions {

@@ -2,7 +2,7 @@
 
 import { isPagedByOffset, totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { TimeFormat } from '../description/time-format.ts';
 import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
 

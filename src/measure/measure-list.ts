@@ -5,7 +5,7 @@ import { CLAIMS } from '../description/format.ts';
 import type { Measured } from '../description/format.ts';
 import { sendsLimit } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { TimeFormat } from '../description/time-format.ts';
 import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
 import type { Experiment } from './experiments.ts';
 import { replyText } from './replies.ts';

@@ -10,6 +10,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { isStale } from '../../src/streams/http/response-age.ts';
+import { hurriedTime } from '../support/hurried-time.ts';
 import { serve } from '../support/http-server.ts';
 
 /** A class, as a host may have one: its methods are not its own keys, and need their `this`. */
@@ -114,4 +115,41 @@ it('reaches login, lists and registry where HTTP_PROXY is the only way to them',
   const [asked] = registryServer.requests;
   expect(asked?.headers['user-agent']).toMatch(/^cellarstream\//);
   expect(new Set(proxy.tunnels)).toEqual(new Set(['api.invalid:80', 'registry.invalid:80']));
+});
+
+it('reads around a record that makes pages fail with few requests in all lanes of a list, once one lane has found it', async () => {
+  const failing = 37;
+  const server = await serve((request, response) => {
+    const { pathname, searchParams } = new URL(request.url!, 'http://api');
+    if (pathname.includes('login')) {
+      return response.end(JSON.stringify({ accessToken: 'a', expiresIn: 1_800 }));
+    }
+    const [from, size] = [Number(searchParams.get('offset')), Number(searchParams.get('pageSize'))];
+    if (from <= failing && failing < from + size) return response.writeHead(500).end();
+    const data = Array.from({ length: Math.max(0, Math.min(size, 100 - from)) }, (_, n) => ({
+      order_number: from + n,
+    }));
+    const pagination = { total_records: 100, has_next_page: from + size < 100 };
+    return response.end(JSON.stringify({ data, pagination }));
+  });
+  onTestFinished(() => server.close());
+  const env = { API_BASE_URL: server.url.origin, API_KEY: 'k' };
+  const { api: config } = loadConfig({ env, cwd: import.meta.dirname, needs: ['api'] });
+  const unlimited = <T>(source: T): T => source;
+  const { scheduler } = hurriedTime(Date.now());
+  const api = openApi({ ...{ config, description: WINE, loginLimit: unlimited, scheduler } });
+  onTestFinished(() => api.close());
+  const read = async (list: string) => {
+    const before = server.requests.length;
+    const lane = api.list(listNamed(WINE, list)).pages();
+    const { data } = await firstValueFrom(lane({ offset: 20, pageSize: 40 }, unlimited));
+    return { records: data.length, requests: server.requests.length - before };
+  };
+  const first = await read('orders');
+  const later = await read('orders');
+  const other = await read('customers');
+  expect([first.records, later.records, other.records]).toEqual([40, 40, 40]);
+  expect(first.requests).toBeGreaterThan(10);
+  expect(later.requests).toBeLessThan(first.requests / 2);
+  expect(other.requests).toBeGreaterThan(10);
 });

@@ -12,7 +12,7 @@ import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { connect, handClock } from '../sandbox/client.ts';
 import type { Page } from '../sandbox/client.ts';
 import { records } from '../support/records.ts';
-import { ISO } from '../../src/streams/records/time-format.ts';
+import { ISO } from '../../src/description/time-format.ts';
 
 /** What `check` says of the dates of a sandbox's orders, and the requests that it took. */
 async function checked(readings: Partial<Readings>, ...faults: string[]) {

@@ -9,7 +9,7 @@ import { withFault } from '../../src/sandbox/named-faults.ts';
 import { listRequest } from '../../src/streams/decode/list-request.ts';
 import { tokenOf } from '../sandbox/client.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
-import { ISO } from '../../src/streams/records/time-format.ts';
+import { ISO } from '../../src/description/time-format.ts';
 import { WINE_STAMPS } from '../support/records.ts';
 
 let sandbox: Sandbox;
@@ -39,6 +39,7 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
   const before = sandbox.truth.requests(resource).length;
   const found = await checkTotal(first, ask, {
     pageSize: 100,
+    totalName: 'total_records',
     keyFields: resource === 'orders' ? ['order_number'] : ['sku'],
     takesDates: resource === 'orders',
     times: ISO,

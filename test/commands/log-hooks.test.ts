@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fleetAccountLogHooks } from '../../src/commands/fleet-log-hooks.ts';
 import { logHooks } from '../../src/commands/log-hooks.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Lane } from '../../src/observe/hooks.ts';
 import type { ReadingLevel } from '../../src/schemas/events/certificate.ts';
@@ -93,6 +94,24 @@ describe('logHooks', () => {
       'warn products short',
       'debug orders stepped-back',
       'warn orders short',
+    ]);
+  });
+
+  it('names the total of the list in texts about scans', () => {
+    const texts: string[] = [];
+    const lists = [
+      ...WINE.lists,
+      { ...WINE.lists[0]!, name: 'bottles', total: { header: 'X-Total-Count' } },
+      { ...WINE.lists[0]!, name: 'tags', total: undefined },
+    ];
+    const logger = lineLogger({ warn: (_, text) => texts.push(text) });
+    const { onTrouble } = logHooks(logger, lists);
+    for (const resource of ['orders', 'bottles', 'tags'])
+      onTrouble({ resource, trouble: 'short', offset: 0 });
+    expect(texts.map((text) => text.split(' match ')[1])).toEqual([
+      'total_records',
+      'X-Total-Count',
+      'the total',
     ]);
   });
 
@@ -215,7 +234,7 @@ describe('logHooks', () => {
       info: (_, text) => info!.push(text),
       warn: (_, text) => warn!.push(text),
     });
-    const hooks = fleetAccountLogHooks(logger);
+    const hooks = fleetAccountLogHooks(logger, WINE.lists);
     hooks.onTakenOver?.({ resource: 'orders' });
     hooks.onClockSetBack?.({ backMs: 1 });
     expect([info!.length, warn!.length]).toEqual([1, 1]);

@@ -63,6 +63,7 @@ describe('the status page, told', () => {
     expect.poll(() => text(selector), SOON).toMatch(said);
   /** The life cycle of one field, through these states in this order. */
   const cycle = (field: string, ...names: string[]): LifeCycle => ({
+    resource: 'orders',
     subject: 'order',
     field,
     states: names.map((name) => ({ kind: 'state', name, count: 3 })),

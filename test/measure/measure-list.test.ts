@@ -9,7 +9,6 @@ import { pageRequest } from '../../src/streams/http/page-request.ts';
 import { RequestPlan } from '../../src/streams/http/request-plan.ts';
 import type { TokenSource } from '../../src/streams/http/token.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
-import { timeFormat } from '../../src/streams/records/time-format.ts';
 import { lyingServer } from './lying-server.ts';
 import type { Lie, LyingServer } from './lying-server.ts';
 
@@ -48,7 +47,7 @@ async function measured(
     current: () => token,
     report: () => ({ isFinal: true, pauseMs: undefined }),
   } as unknown as TokenSource;
-  const times = timeFormat(description.times);
+  const { times } = description;
   const ask$ = asker({
     ...{ list: description.lists[0]!, times, scheduler: asyncScheduler },
     request: (each) =>

@@ -1,7 +1,6 @@
 import { lastValueFrom, map, take, timer, toArray } from 'rxjs';
 import { expect, it } from 'vitest';
 import { listNamed } from '../../src/description/description.ts';
-import type { ApiDescription } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
@@ -9,7 +8,7 @@ import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import type { ListQuery } from '../../src/streams/http/page-request.ts';
-import { timeFormat } from '../../src/streams/records/time-format.ts';
+import { timeFormat } from '../../src/description/time-format.ts';
 import { decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
@@ -21,7 +20,7 @@ const registry: Partial<Registry> = {
 };
 
 /** Six reads of a list that gets a new record before each request: the first was never modified, the others were. */
-async function reads(times: ApiDescription['times']) {
+async function reads(times: Parameters<typeof timeFormat>[0]) {
   const format = timeFormat(times);
   const shown = (ms: number) => (times === 'epoch-s' ? ms / 1_000 : format.write(ms));
   const queries: ListQuery[] = [];
@@ -59,7 +58,7 @@ async function reads(times: ApiDescription['times']) {
   });
   const since: (number | null)[] = [];
   const published$ = listEvents({
-    task: fakeTask('wines', { description: { ...WINE, times, lists: [wines] } }, answer),
+    task: fakeTask('wines', { description: { ...WINE, times: format, lists: [wines] } }, answer),
     lanes: FREE_LANES,
     evolution,
     checkpoint: fakeCheckpoint({

@@ -9,9 +9,13 @@ export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'>
   readonly to: LifeCycleState;
 }
 
-/** Returns a unique name for the status field that a life cycle describes, such as `order status`. */
-export function cycleName({ subject, field }: Pick<LifeCycle, 'subject' | 'field'>): string {
-  return `${subject} ${field}`;
+/** Returns a unique name for the status field that a life cycle describes, such as `orders order status`. */
+export function cycleName({
+  resource,
+  subject,
+  field,
+}: Pick<LifeCycle, 'resource' | 'subject' | 'field'>): string {
+  return `${resource} ${subject} ${field}`;
 }
 
 export function stateName({ kind, name }: LifeCycleState): string {

@@ -193,6 +193,8 @@ export interface SweptStatus {
 
 /** The observed states of one status field, and the changes between them. */
 export interface LifeCycle {
+  /** Name of the list. */
+  readonly resource: string;
   /** Kind of object that has the status field, as the description of the API names it. */
   readonly subject: string;
   readonly field: string;

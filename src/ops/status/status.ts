@@ -51,7 +51,7 @@ export class StatusModel {
     this.#options = options;
     const { description, now, resources } = options;
     this.#since = now();
-    this.#warnings = new Warnings(now);
+    this.#warnings = new Warnings(now, description.lists);
     this.#cycles = cyclesOf(description);
     const skew = new ClockSkew();
     const aheadMs = () => skew.aheadMs;
@@ -127,7 +127,8 @@ export class StatusModel {
         : null,
       quotas: this.#gauges?.quotas() ?? [],
       resources: this.#lists.map((list) => list.status()),
-      lifeCycles: this.#cycles.map(({ subject, field, model }) => ({
+      lifeCycles: this.#cycles.map(({ list, subject, field, model }) => ({
+        resource: list,
         subject,
         field,
         ...model.status(),

@@ -1,6 +1,8 @@
 // Warnings about problems that do not stop the service: from hooks about lists, deletions and resyncs, and from repeated retries.
 
 import { cappedListText } from '../../observe/capped-list-text.ts';
+import { totalName } from '../../description/description.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
@@ -42,6 +44,8 @@ interface Raised extends Pick<Warning, 'kind' | 'resource'> {
 export class Warnings {
   readonly #now: () => number;
   readonly #retries: RetryWarnings;
+  /** Name of each list's total, by the list's name. */
+  readonly #totals: ReadonlyMap<string, string>;
   /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
   /** Number and start time of the current series of consecutive sweeps without proof of deletions, by list. */
@@ -49,9 +53,13 @@ export class Warnings {
   /** Lists whose current sweep has deletions that are held back. */
   readonly #held = new Set<string>();
 
-  /** @param now Returns the time of a steady clock, in epoch ms. */
-  constructor(now: () => number) {
+  /**
+   * @param now Returns the time of a steady clock, in epoch ms.
+   * @param lists The API's lists.
+   */
+  constructor(now: () => number, lists: readonly ListDescription[]) {
     this.#now = now;
+    this.#totals = new Map(lists.map((list) => [list.name, totalName(list)]));
     this.#retries = new RetryWarnings(now);
   }
 
@@ -84,7 +92,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: 'deletions from this list are not published, because no sweep proves that it read every record: total_records changed or did not match the number of keys, and the order of the records changed',
+        text: `deletions from this list are not published, because no sweep proves that it read every record: ${this.#totalOf(resource)} changed or did not match the number of keys, and the order of the records changed`,
       });
     },
     onRefused: ({ resource, error }) =>
@@ -109,7 +117,9 @@ export class Warnings {
         detail: trouble,
         forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
         text: (count) =>
-          trouble === 'cut' ? cappedListText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
+          trouble === 'cut'
+            ? cappedListText(offset)
+            : `${troubleText(trouble, this.#totalOf(resource))} (${times(count)})`,
       }),
     onVolatile: ({ resource, fields }) => {
       const names = fewNames(fields);
@@ -155,6 +165,10 @@ export class Warnings {
     return [...lasting, ...this.#retries.all(causes)].sort((a, b) => b.at - a.at);
   }
 
+  #totalOf(resource: string): string {
+    return this.#totals.get(resource) ?? 'the total';
+  }
+
   #raise({ kind, resource, detail = '', forMs, text }: Raised): void {
     const id = `${kind} ${resource ?? ''} ${detail}`;
     const at = this.#now();
@@ -183,6 +197,7 @@ const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   cut: 24 * AN_HOUR_MS,
 };
 
+/** Texts of troubles. `TOTAL` stands for the name of the list's total. */
 const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   'stepped-back': 'the list changed during a scan; the scan stepped back and missed nothing',
   adrift: 'the list changes faster than it is scanned: the scan starts over',
@@ -190,9 +205,9 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   shifted:
     'the cursor of the list acts like an offset: a page repeats records of the page before it, so others may be missed',
   reordered: 'the order of records differs from request to request: the list has no total order',
-  short: 'a scan read fewer records than total_records says: the list is scanned again',
+  short: 'a scan read fewer records than TOTAL says: the list is scanned again',
   unsettled:
-    'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic',
+    'every scan of the list showed fewer records than TOTAL, or in a changed order: records may be missing in the topic',
   endless: 'the API reports a next page although no new records come: the scan ends there',
   gap: 'every page that contains a certain record fails: the record is left out and retried later; its dead letter has its list offset',
   misplaced:
@@ -201,6 +216,10 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
     'the API ignores pageSize and changes offset, so pages can not overlap: only the count of records shows that none was missed',
   smaller: 'large pages fail: smaller ones are requested',
 };
+
+function troubleText(trouble: Exclude<ScanTrouble, 'cut'>, total: string): string {
+  return TROUBLES[trouble].replace('TOTAL', total);
+}
 
 /**
  * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. Also the number of failures to read or

@@ -15,7 +15,7 @@ import { statusChanges } from '../../streams/diff/status-changes.ts';
 import type { KeyedStatusChange, StatusChange } from '../../streams/diff/status-changes.ts';
 import type { RejectFilter, RejectedRecord } from '../../streams/records/records.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { TimeFormat } from '../../streams/records/time-format.ts';
+import type { TimeFormat } from '../../description/time-format.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 import type { RecordKeys } from './record-keys.ts';
@@ -202,9 +202,8 @@ export function statusMessage(
     changed_at: changedAt,
     observed_at: now,
   };
-  const keyFields = to.schema.fields.filter(({ name }) => !Object.hasOwn(event, name));
-  const keyValues = keyFields.map(({ name }) => [name, longOf(image[name])] as const);
   const codec = statusChangeCodec(to.schema);
+  const keyValues = codec.keyFields.map((name) => [name, longOf(image[name])] as const);
   return {
     topic: to.topic,
     key,

@@ -19,7 +19,6 @@ import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { PageRun } from '../../streams/records/page-records.ts';
 import { newRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
-import { timeFormat } from '../../streams/records/time-format.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, StoreReads, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
@@ -79,7 +78,7 @@ export function planner(
   const { name: resource } = list;
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
-  const times = timeFormat(config.description.times);
+  const { times } = config.description;
   const rules = readingRules(list);
 
   return (difference, progress, isDue) => {

@@ -365,6 +365,7 @@ export class ListReads {
           scan: (since) =>
             since === null || !this.#isPolled ? lane.scan({}) : this.#scanFrom(since, lane),
           single: task.list.one && this.#single,
+          singleLists: task.config.description.lists.flatMap(({ name, one }) => (one ? name : [])),
           pageSlots: lane.pageSlots,
           limit: lane.limit,
           emptySpan: this.#emptySpan,

@@ -22,7 +22,6 @@ import { dateNegotiation } from '../../streams/paging/date-negotiation.ts';
 import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import type { GiveUpReason } from '../../streams/decode/dated-patience.ts';
 import { ListDates } from '../../streams/paging/list-dates.ts';
-import { timeFormat } from '../../streams/records/time-format.ts';
 import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
@@ -95,7 +94,7 @@ export class PollReads {
       onFound: (found) => hooks.onDates(found),
       parameters: task.list.dates ?? {},
       stamp: task.list.updated.join(' or '),
-      times: timeFormat(task.config.description.times),
+      times: task.config.description.times,
     });
     this.dates = dates;
     this.#checks = new DateChecks({

@@ -19,6 +19,8 @@ export interface ResyncReadsOptions {
   readonly scan: (since: number | null) => Observable<ScanPage>;
   /** Requests single records; undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;
+  /** Names of the lists of which the API can return single records. */
+  readonly singleLists: readonly string[];
   /**
    * Page slots of the lane of resyncs. There must be exactly one, so that a batch is settled before the next record or page is requested.
    */
@@ -34,7 +36,8 @@ export interface ResyncReadsOptions {
 
 /** Reads the records for resync requests. An API error that is not transient fails only the request during which it occurs. */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
-  const { requests$, scan, single, pageSlots, limit, emptySpan, split, settler, onBegin } = options;
+  const { requests$, scan, single, singleLists, pageSlots, limit } = options;
+  const { emptySpan, split, settler, onBegin } = options;
 
   const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
     const span = emptySpan();
@@ -44,7 +47,8 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
     pageSlots.acquire.pipe(
       switchMap(() => (single ? single.request(number, limit) : of(null))),
       map((answer) => {
-        if (answer === null) return outcomeBatch(resync, refusedOutcome(resync.resource));
+        if (answer === null)
+          return outcomeBatch(resync, refusedOutcome(resync.resource, singleLists));
         if (answer === undefined) return outcomeBatch(resync, unknownOutcome(number));
         const outcome = doneOutcome(
           answer.data.length === 0 ? `the API has no order ${number}` : null,
@@ -83,9 +87,9 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
 
 const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done', message });
 
-const refusedOutcome = (resource: string): ResyncOutcome => ({
+const refusedOutcome = (resource: string, lists: readonly string[]): ResyncOutcome => ({
   status: 'refused',
-  message: `order_number can be used only with orders, because the API serves no single records of ${resource}: leave it out`,
+  message: `order_number can be used ${lists.length > 0 ? `only with ${lists.join(', ')}` : 'with no list'}, because the API serves no single records of ${resource}: leave it out`,
 });
 
 const cutOutcome = (offset: number): ResyncOutcome => ({

@@ -71,13 +71,23 @@ export function wrongStatusFields(
   return wrong.map(({ name }) => name);
 }
 
+/** Codec of status changes with one schema. */
+export interface StatusChangeCodec extends FlatCodec<StatusChangeEvent> {
+  /** Names of the fields of the record's key that the schema has besides those of {@link StatusChangeEvent}. */
+  readonly keyFields: readonly string[];
+}
+
 /** Codecs of status changes by schema. */
-const statusChangeCodecs = new WeakMap<RecordSchema, FlatCodec<StatusChangeEvent>>();
+const statusChangeCodecs = new WeakMap<RecordSchema, StatusChangeCodec>();
 
 /** Returns the codec of status changes with this schema. The codec of a schema object is created once. */
-export function statusChangeCodec(schema: RecordSchema): FlatCodec<StatusChangeEvent> {
+export function statusChangeCodec(schema: RecordSchema): StatusChangeCodec {
   let codec = statusChangeCodecs.get(schema);
-  if (!codec) statusChangeCodecs.set(schema, (codec = createFlatCodec(schema)));
+  if (!codec) {
+    const names = schema.fields.map(({ name }) => name);
+    const keyFields = names.filter((name) => !STATUS_CHANGE_FIELDS.includes(name));
+    statusChangeCodecs.set(schema, (codec = { ...createFlatCodec(schema), keyFields }));
+  }
   return codec;
 }
 

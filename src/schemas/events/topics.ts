@@ -81,6 +81,17 @@ export interface ListTopics {
   readonly statuses?: { readonly topic: string } | undefined;
 }
 
+/** Returns the names of the topics that contain events of lists: of their records, then of their status changes. */
+export function eventTopics(
+  { records, statusChanges }: Pick<TopicNames, 'records' | 'statusChanges'>,
+  lists: readonly ListTopics[],
+): string[] {
+  return [
+    ...lists.map(({ name }) => records(name)),
+    ...lists.flatMap(({ statuses }) => (statuses ? [statusChanges(statuses)] : [])),
+  ];
+}
+
 interface TopicTableOptions {
   readonly prefix: string;
   /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default `prefix`. */

@@ -223,6 +223,9 @@ export function pointerNames(pointer: string): string[] {
   return pointer.split('/').slice(1).map(unescape);
 }
 
+/** An array index in a JSON Pointer: without leading zeros, and no other property of an array, such as `length`. */
+const ARRAY_INDEX = /^(?:0|[1-9]\d*)$/;
+
 /** Returns the value at a path of member names and array indices; undefined if there is none. */
 export function valueAt(
   value: JsonValue | undefined,
@@ -230,7 +233,7 @@ export function valueAt(
 ): JsonValue | undefined {
   let at = value;
   for (const name of path) {
-    if (!isJsonObject(at) && !Array.isArray(at)) return undefined;
+    if (!isJsonObject(at) && !(Array.isArray(at) && ARRAY_INDEX.test(name))) return undefined;
     at = Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
   }
   return at;

@@ -7,6 +7,9 @@ import type { Message } from '../sink.ts';
 /** Retention of the signals topic, in days. A request can wait for a running service for this long. */
 export const SIGNAL_DAYS = 7;
 
+/** Maximum number of lists, and of quotas, in a request. It bounds the size of a message, and is larger than the number of lists of any API. */
+const MAX_LISTS = 1_000;
+
 const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
@@ -25,7 +28,7 @@ const OF_ACCOUNT = {
 const ASKS = {
   ...OF_ACCOUNT,
   /** Names of lists, such as `orders`. */
-  resources: z.array(NAME).min(1).max(50),
+  resources: z.array(NAME).min(1).max(MAX_LISTS),
   requested_at: TIME,
 };
 const ACKNOWLEDGES = {
@@ -75,7 +78,7 @@ const CERTIFY_ACK = z.object({
 /** Number of requests to the API by name of the quota. The name is `login`, that of a list, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
-  .refine((quotas) => Object.keys(quotas).length <= 20, { message: 'are too many' });
+  .refine((quotas) => Object.keys(quotas).length <= MAX_LISTS, { message: 'are too many' });
 
 const PERMITS = z.object({
   type: z.literal('permits'),

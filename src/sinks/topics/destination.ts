@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
-import { listNamed } from '../../description/description.ts';
+import { listsNamed } from '../../description/description.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { deadLetterCodec } from '../../schemas/events/own-records.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
@@ -57,9 +57,7 @@ export async function openDestination(
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const deadLetters = await findSchema(registry, names.deadLetters, deadLetterCodec.schema);
   const statusSchemas = [];
-  for (const { name, statuses } of config.resources.map((each) =>
-    listNamed(config.description, each),
-  )) {
+  for (const { name, statuses } of listsNamed(config.description, config.resources)) {
     if (!statuses) continue;
     const schema = await findSchema(registry, names.statusChanges(statuses), statuses.schema);
     statusSchemas.push({ name, schema });
@@ -138,7 +136,7 @@ export function topicsOf(
 ): TopicsOptions {
   const { prefix, sharedPrefix, partitions, replication } = topics;
   const isFleet = accountsDir !== undefined;
-  const lists = resources.map((resource) => listNamed(description, resource));
+  const lists = listsNamed(description, resources);
   return {
     kafka,
     connections,

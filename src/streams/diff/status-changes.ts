@@ -4,8 +4,8 @@ import { statusFieldName } from '../../description/description.ts';
 import type { ListDescription, StatusTableSubject } from '../../description/description.ts';
 import { getOwn, isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { ISO } from '../records/time-format.ts';
-import type { TimeFormat } from '../records/time-format.ts';
+import { ISO } from '../../description/time-format.ts';
+import type { TimeFormat } from '../../description/time-format.ts';
 import type { Change } from './change.ts';
 import { byIdentity } from './changed-paths.ts';
 

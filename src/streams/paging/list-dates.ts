@@ -4,8 +4,8 @@ import { variablesIn } from '../../description/template.ts';
 import type { Parameters } from '../../description/template.ts';
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
-import { ISO } from '../records/time-format.ts';
-import type { TimeFormat } from '../records/time-format.ts';
+import { ISO } from '../../description/time-format.ts';
+import type { TimeFormat } from '../../description/time-format.ts';
 import { WINDOW_END_LEAD_MS } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 

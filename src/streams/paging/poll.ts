@@ -6,7 +6,7 @@ import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/response.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
-import { ISO } from '../records/time-format.ts';
+import { ISO } from '../../description/time-format.ts';
 
 /** The range of modification dates that a scan covers. */
 export interface Window {

@@ -4,8 +4,8 @@ import type { ListDescription } from '../../description/description.ts';
 import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
 import { canonicalJson, getOwn, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import { ISO } from './time-format.ts';
-import type { TimeFormat } from './time-format.ts';
+import { ISO } from '../../description/time-format.ts';
+import type { TimeFormat } from '../../description/time-format.ts';
 
 /** Reads the stamps (modification and creation time) of a list's records, from parsed records and from transcoded ones. */
 export class Stamps {

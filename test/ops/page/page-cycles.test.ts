@@ -18,7 +18,7 @@ function cycle(field: string, ...seen: [string | null, string | null, number][])
   const states = names.map(
     (name) => ({ kind: name === null ? 'new' : 'state', name: name ?? '', count: 1 }) as const,
   );
-  return { subject: 'order', field, states, changes, others: 0 };
+  return { resource: 'orders', subject: 'order', field, states, changes, others: 0 };
 }
 
 const BEFORE = cycle('status', [null, 'open', 9], ['open', 'paid', 5]);
@@ -58,10 +58,12 @@ describe('life cycles on the page', () => {
     const more = [cycle('a', [null, 'open', 7]), cycle('b', [null, 'open', 1])];
     const shown = (...of: Parameters<typeof shownCycle>) => shownCycle(...of)?.field;
     expect(shown(none, undefined, false)).toBe('a');
-    expect(shown(some, 'order a', false)).toBe('b');
-    expect(shown(more, 'order b', false)).toBe('b');
+    expect(shown(some, 'orders order a', false)).toBe('b');
+    expect(shown(more, 'orders order b', false)).toBe('b');
     expect(shown(more, undefined, false)).toBe('a');
-    expect(shown(some, 'order a', true)).toBe('a');
+    expect(shown(some, 'orders order a', true)).toBe('a');
+    const other = { ...more[0]!, resource: 'returns' };
+    expect(shownCycle([more[0]!, other], 'returns order a', true)).toBe(other);
     expect(shown([], undefined, false)).toBeUndefined();
   });
 });

@@ -69,11 +69,10 @@ it('shows a life cycle for each status field of the description, and scans of it
   expect(model.status().resources[0]!.lookedAt).toBeNull(); // the list has no dates
   page('sweep');
   expect(model.status().resources[0]!.lookedAt).toBe(START);
-  expect(model.status().lifeCycles.map(({ subject, field }) => `${subject} ${field}`)).toEqual([
-    'sale state',
-    'sale payment.state',
-    'line state',
-  ]);
+  const named = model
+    .status()
+    .lifeCycles.map(({ resource, subject, field }) => `${resource}: ${subject} ${field}`);
+  expect(named).toEqual(['sales: sale state', 'sales: sale payment.state', 'sales: line state']);
 });
 
 function change(op: Operation, updatedAt: number | null, was: number | null = null): Change {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Published } from '../../../src/observe/hooks.ts';
 import type { Cause } from '../../../src/ops/status/readiness.ts';
 import { Warnings } from '../../../src/ops/status/warnings.ts';
@@ -8,7 +9,7 @@ const A_MINUTE = 60_000;
 
 function told() {
   let at = 1_000_000;
-  const model = new Warnings(() => at);
+  const model = new Warnings(() => at, WINE.lists);
   const { hooks } = model;
   const published = (resource: string) => ({ resource }) as Published;
   return {

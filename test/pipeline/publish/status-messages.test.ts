@@ -10,7 +10,7 @@ import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import { ISO } from '../../../src/streams/records/time-format.ts';
+import { ISO } from '../../../src/description/time-format.ts';
 import { DESK } from '../../support/desk.ts';
 import { NO_DESTINATION } from '../../support/fake-account.ts';
 

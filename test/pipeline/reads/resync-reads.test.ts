@@ -49,6 +49,7 @@ function reading(
     requests$,
     scan,
     single: single as SingleRecords | undefined,
+    singleLists: ['orders', 'returns'],
     pageSlots: place,
     limit: (source) => source,
     emptySpan: () => span,
@@ -121,7 +122,12 @@ describe('resyncReads', () => {
   it('refuses an order number of a list that can not be asked for one', () => {
     const { requests$, outcomes } = reading(() => of(page(false)));
     requests$.next(resync('a', { resource: 'customers', key: '1' }));
-    expect(outcomes()).toMatchObject([{ status: 'refused' }]);
+    expect(outcomes()).toMatchObject([
+      {
+        status: 'refused',
+        message: expect.stringContaining('only with orders, returns') as string,
+      },
+    ]);
   });
 
   it('fails a request whose list the API does not serve to its end', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { pointerStep, withValueAt } from '../../../src/schemas/json/json.ts';
+import { pointerNames, pointerStep, valueAt, withValueAt } from '../../../src/schemas/json/json.ts';
 
 describe('pointerStep', () => {
   // The examples of RFC 6901, section 5.
@@ -31,5 +31,18 @@ describe('withPart', () => {
     ['/toString/y', { a: 1, b: [{ c: 1 }], toString: { y: 7 } }],
   ])('replaces what is at %j', (pointer, expected) => {
     expect(withValueAt({ a: 1, b: [{ c: 1 }] }, pointer, 7)).toEqual(expected);
+  });
+});
+
+describe('valueAt', () => {
+  it.each<[string, JsonValue | undefined]>([
+    ['/b/0', 5],
+    ['/b/1', undefined],
+    ['/b/00', undefined],
+    ['/b/length', undefined],
+    ['/b/0/length', undefined],
+    ['/length', 3],
+  ])('finds members and elements, and no other properties: %s', (pointer, expected) => {
+    expect(valueAt({ b: [5], length: 3 }, pointerNames(pointer))).toBe(expected);
   });
 });

@@ -3,6 +3,7 @@ import { parseSignal, signalMessage } from '../../../src/sinks/signals/signals.t
 import type {
   CertifyAck,
   CertifyRequest,
+  PermitsRequest,
   ResyncAck,
   ResyncRequest,
 } from '../../../src/sinks/signals/signals.ts';
@@ -43,6 +44,15 @@ const certified: CertifyAck = {
   message: null,
   at: '2026-01-01T00:00:01Z',
 };
+/** A request for permits of an API with a quota for each of its 30 lists. */
+const permits: PermitsRequest = {
+  type: 'permits',
+  id: 'r-1',
+  account: 'estate',
+  asker: 'guest',
+  quotas: Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`list-${n}`, 1])),
+  requested_at: '2026-01-01T00:00:00Z',
+};
 const read = (value: unknown, key = 'r-1') =>
   parseSignal({ key: Buffer.from(key), value: Buffer.from(JSON.stringify(value)) });
 
@@ -53,6 +63,8 @@ describe('signals', () => {
     certify,
     certified,
     { ...request, resources: ['orders'], order_number: 7 },
+    { ...request, resources: Array.from({ length: 60 }, (_, n) => `list-${n}`) },
+    permits,
   ])('are read as they were written: %o', (signal) => {
     const { topic, key, value } = signalMessage('wine.signals', signal);
     expect([topic, key]).toEqual(['wine.signals', 'r-1']);

@@ -7,6 +7,12 @@ import type { Call } from '../../../src/kafka/client/protocol.ts';
 import type { Connections } from '../../../src/kafka/client/connections.ts';
 import { protocolError } from '../../../src/kafka/client/protocol-errors.ts';
 import { protocolReader } from '../../../src/kafka/client/protocol.ts';
+import { loadConfig } from '../../../src/config/load-config.ts';
+import { parseDescription } from '../../../src/description/read-description.ts';
+import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
+import type { Registry } from '../../../src/schemas/registry/registry.ts';
+import type { KafkaClients } from '../../../src/sinks/open-kafka.ts';
+import { openDestination } from '../../../src/sinks/topics/destination.ts';
 import { inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
 import type { Metadata, TopicSettings } from '../../../src/kafka/client/topic-calls.ts';
 import type { TopicResult } from '../../../src/sinks/topics/create-topics.ts';
@@ -299,5 +305,48 @@ describe('topics of an administrator', () => {
     expect(warnings.map(findingText)).toContain(
       'wine.products has compression.type=zstd, producer is wanted: the brokers recompress each batch, and some clients need a package to read it',
     );
+  });
+});
+
+describe('openDestination', () => {
+  const SHOP = `
+format: 1
+api: shop
+auth: none
+quota: 2/s
+list: { records: '', key: id, paging: none }
+lists:
+  orders:
+    path: /orders
+    statuses: { subjects: { order: { fields: [state] } } }
+  customers: { path: /customers }
+  returns:
+    path: /returns
+    statuses: { topic: returned, subjects: { return: { fields: [state] } } }
+`;
+
+  it('opens a topic of status changes, with a schema of its own, for each list that has statuses', async () => {
+    const description = parseDescription(SHOP, 'shop.yaml');
+    const env = { KAFKA_BROKERS: 'localhost:1', SCHEMA_REGISTRY_URL: 'http://localhost:2' };
+    const config = loadConfig({ env, cwd: '/', needs: ['kafka', 'registry'], description });
+    const registered: string[] = [];
+    const registry = {
+      latest: () => Promise.resolve(undefined),
+      register: (subject: string, { name, namespace }: RecordSchema) =>
+        Promise.resolve(registered.push(`${subject} ${namespace}.${name}`)),
+    } as Partial<Registry> as Registry;
+    const { asked, made } = cluster();
+    const links: Partial<KafkaClients> = { ...asked, registry };
+    const { statusChanges } = await openDestination(config, links as KafkaClients);
+    expect([...statusChanges]).toEqual([
+      ['orders', { topic: 'shop.orders-status-changes', schemaId: 1 }],
+      ['returns', { topic: 'shop.returned', schemaId: 2 }],
+    ]);
+    expect(registered.slice(0, 2)).toEqual([
+      'shop.orders-status-changes-value cellarstream.shop.orders.StatusChange',
+      'shop.returned-value cellarstream.shop.returns.StatusChange',
+    ]);
+    const topics = [...made.keys()].filter((topic) => /status|returned/.test(topic));
+    expect(topics).toEqual(['shop.orders-status-changes', 'shop.returned']);
   });
 });

@@ -4,7 +4,7 @@ import { listNamed } from '../../../src/description/description.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import { statusChanges } from '../../../src/streams/diff/status-changes.ts';
-import { timeFormat } from '../../../src/streams/records/time-format.ts';
+import { timeFormat } from '../../../src/description/time-format.ts';
 import { DESK } from '../../support/desk.ts';
 import { scaled } from '../../support/scale.ts';
 

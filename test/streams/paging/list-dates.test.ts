@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { serverClock } from '../../../src/streams/http/server-clock.ts';
 import { probedDates } from '../../../src/streams/paging/date-negotiation.ts';
 import { datesText, ListDates } from '../../../src/streams/paging/list-dates.ts';
-import { timeFormat } from '../../../src/streams/records/time-format.ts';
+import { timeFormat } from '../../../src/description/time-format.ts';
 
 const NOW = Date.UTC(2026, 2, 5, 12, 34, 56, 789);
 const TWO_DAYS_MS = 2 * 86_400_000;

@@ -8,7 +8,7 @@ import { encodingDecoder, parsingDecoder } from '../../../src/streams/decode/dec
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { Stamps } from '../../../src/streams/records/stamps.ts';
-import { timeFormat } from '../../../src/streams/records/time-format.ts';
+import { timeFormat } from '../../../src/description/time-format.ts';
 
 const AT = Date.UTC(2026, 2, 5, 12, 34, 56);
 const LIST = { updated: ['modified', 'inserted'], created: 'inserted' };

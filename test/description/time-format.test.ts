@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { JsonNumber } from '../../../src/schemas/json/json.ts';
-import { timeFormat } from '../../../src/streams/records/time-format.ts';
+import type { JsonValue } from '../../src/schemas/json/json.ts';
+import { JsonNumber } from '../../src/schemas/json/json.ts';
+import { timeFormat } from '../../src/description/time-format.ts';
 
 const AT = Date.UTC(2026, 2, 5, 12, 34, 56, 789);
 const SECOND = AT - 789;

@@ -1,8 +1,8 @@
 // Notations of times in records and in request parameters.
 
-import type { ApiDescription } from '../../description/description.ts';
-import { instantIn, utcMillis } from '../../schemas/avro/instant.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import type { DescriptionFile } from './format.ts';
+import { instantIn, utcMillis } from '../schemas/avro/instant.ts';
+import type { JsonValue } from '../schemas/json/json.ts';
 
 /** Notation of an API's times, such as ISO 8601. */
 export interface TimeFormat {
@@ -15,7 +15,7 @@ export interface TimeFormat {
 }
 
 /** Creates the format for the property `times` of a description. */
-export function timeFormat(times: ApiDescription['times']): TimeFormat {
+export function timeFormat(times: NonNullable<DescriptionFile['times']>): TimeFormat {
   if (typeof times === 'object') return patternFormat(times.pattern);
   switch (times) {
     case 'iso':
