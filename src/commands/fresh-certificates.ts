@@ -11,7 +11,6 @@ import { sendRequest } from './signal-acks.ts';
 
 export interface FreshOptions {
   readonly kafka: Kafka;
-  /** Name of the signals topic. */
   readonly topic: string;
   readonly account: string;
   readonly resources: readonly string[];

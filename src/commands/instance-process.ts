@@ -81,7 +81,6 @@ export class InstanceProcess {
   }
 }
 
-/** Parses a log line; undefined if the text is not one. */
 function parseLine(text: string): InstanceLine | undefined {
   if (!text.startsWith('{')) return undefined;
   try {

@@ -49,7 +49,6 @@ function measurementTable(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** Returns the property `measured` as lines of YAML, one for each list. */
 function measuredLines({ date, lists }: Measured): string {
   const ofLists = Object.entries(lists).map(([name, { refuted = [], notRefuted = [] }]) => {
     return `    ${name}: { refuted: [${refuted.join(', ')}], notRefuted: [${notRefuted.join(', ')}] }`;

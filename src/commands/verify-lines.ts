@@ -33,7 +33,6 @@ export function verifyTable(findings: readonly ListFinding[]): string {
     .join('');
 }
 
-/** Formats the results of `verify` as a line of JSON for each list. */
 export function verifyJson(findings: readonly ListFinding[]): string {
   return findings
     .map(({ account, resource, result }) => {
@@ -62,7 +61,6 @@ function jsonOf({ checked: { certificate, publishedAt, ...checked }, copy }: Ver
   };
 }
 
-/** Index of the verdict in the cells of a list's line. */
 const VERDICT_COLUMN = 1;
 
 /** Returns the cells of a list's line: name, verdict, counts, proof, time, details. */

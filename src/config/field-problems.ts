@@ -10,14 +10,12 @@ import { keyFieldsSetting, settingsFor } from './settings.ts';
 
 const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
 
-/** A field, with the setting that names the field. */
 interface NamedField extends FieldPointer {
   readonly setting: (typeof PII_SETTINGS)[number] | 'VOLATILE_FIELDS';
   /** The field's name as written in the setting. */
   readonly item: string;
 }
 
-/** Returns the JSON Pointers of the fields of a list that `VOLATILE_FIELDS` names. */
 export function volatilePointers(
   { volatileFields }: Pick<Config, 'volatileFields'>,
   resource: string,

@@ -14,7 +14,6 @@ export const ACCEPTED = z.registry<{ readonly phrase: string }>();
 
 /** A field of a list's records. A path passes through arrays: it means the field of every element. */
 export interface FieldPointer {
-  /** Name of the list. */
   readonly resource: string;
   readonly path: readonly string[];
 }

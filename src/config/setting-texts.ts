@@ -95,7 +95,6 @@ function present(texts: SettingTexts): Texts {
   return some;
 }
 
-/** Whether the setting holds a secret. */
 export function isSecret(name: string): boolean {
   return SECRETS.some((secret) => secret === name);
 }

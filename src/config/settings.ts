@@ -330,7 +330,6 @@ const topicSettings = ({ api, lists }: ApiDescription) => ({
   }),
 });
 
-/** Returns the settings `KEY_FIELDS_<LIST>`. */
 function keyFieldsSettings({ lists }: ApiDescription): object {
   const free = lists.filter(({ one }) => !one);
   return named(
@@ -444,7 +443,6 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
     }),
 });
 
-/** Returns the names of the fields with modification times, in Markdown. */
 function modificationTimes({ lists }: ApiDescription): string {
   const fields = new Set(lists.flatMap(({ updated }) => updated));
   return [...fields].map((field) => `\`${field}\``).join(' or ') || 'modification time';
@@ -621,14 +619,12 @@ export type Name = keyof Settings;
 /** Tables by description: a fleet loads the settings of thousands of accounts with the same description. */
 const TABLES = new WeakMap<ApiDescription, SettingTable>();
 
-/** Returns the settings for an API with this description. */
 export function settingsFor(description: ApiDescription): SettingTable {
   const table = TABLES.get(description) ?? settingTable(description);
   TABLES.set(description, table);
   return table;
 }
 
-/** Returns the name of the setting that contains the key fields of a list. */
 export function keyFieldsSetting(resource: string): string {
   return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}`;
 }

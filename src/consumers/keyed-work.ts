@@ -213,7 +213,6 @@ class BatchRun<E, R> {
   }
 }
 
-/** Ascending indexes of the items with each key. */
 function indexesByKey(keys: readonly (string | null)[]): Map<string | null, number[]> {
   const lines = new Map<string | null, number[]>();
   keys.forEach((key, index) => {

@@ -76,7 +76,6 @@ export function orderStatusChanges(
     : replay(changes).pipe(filter(isWanted));
 }
 
-/** Returns a predicate that accepts the status changes that match `where`. */
 function matchesStatusChange(where: StatusChangeFilter): (change: OrderStatusChange) => boolean {
   const wanted = Object.entries(where).map(([name, values]) => {
     const set = new Set<unknown>(Array.isArray(values) ? values : [values]);

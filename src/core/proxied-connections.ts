@@ -229,7 +229,7 @@ function authorityOf({ hostname, protocol, port }: buildConnector.Options): stri
   return `${host}:${portOf({ protocol, port })}`;
 }
 
-export function refused(proxy: ChosenProxy, status: number, request: string): ProxyError {
+function refused(proxy: ChosenProxy, status: number, request: string): ProxyError {
   const { server, setting } = proxy;
   const withUser = `${setting} must be http://USER:PASSWORD@host:port`;
   const advice =

@@ -25,7 +25,6 @@ export interface Problem {
 /** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
 
-/** Returns the name of the setting with the value of a parameter. */
 export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
@@ -394,7 +393,6 @@ function topicProblems(file: DescriptionFile): Problem[] {
   return problems;
 }
 
-/** Returns all texts in a JSON value with their paths, which begin with `path`. */
 function textsIn(value: Json | undefined, path: Path): [path: Path, text: string][] {
   if (typeof value === 'string') return [[path, value]];
   if (typeof value !== 'object' || value === null) return [];

@@ -20,7 +20,6 @@ export type CredentialName = keyof typeof CREDENTIALS;
 /** Values of the credentials that a description uses, by the name of the variable. */
 export type Credentials = Readonly<Partial<Record<CredentialName, string>>>;
 
-/** Returns whether a variable is that of a credential. */
 export function isCredential(variable: string): variable is CredentialName {
   return Object.hasOwn(CREDENTIALS, variable);
 }

@@ -42,64 +42,38 @@ function quotaInWords(quota: ApiDescription['quota']): string {
 }
 
 function listInWords(list: ListDescription, parameters: readonly string[]): string[] {
-  const { name, dates, one, keyCandidates, updated, created, statuses, types } = list;
-  const row = (label: string, text: string) => `  ${label.padEnd(14)}${text}`;
+  const { name, method, path, query, body, dates, one, statuses, types } = list;
   const settings = Object.fromEntries(parameters.map((each) => [each, `{${each}}`]));
   const page = { offset: 0, page: list.first, limit: list.limit, ...settings };
-  const window = { from: 'FROM', to: 'TO' };
-  const keys = keyCandidates.map((fields) => fields.join('+'));
-  return [
-    name,
-    row('page', requestInWords(list.method, list.path, list.query, page)),
-    ...(list.body === undefined ? [] : [row('body', JSON.stringify(filledBody(list.body, page)))]),
-    ...(dates
-      ? [
-          row(
-            'window',
-            requestInWords(
-              list.method,
-              list.path,
-              { ...list.query, ...dates },
-              { ...page, ...window },
-            ),
-          ),
-        ]
-      : []),
-    ...(one
-      ? [
-          row(
-            'single record',
-            requestInWords('GET', one.path, one.query, { key: 'KEY', ...settings }),
-          ),
-        ]
-      : []),
-    row('records', `${pointerInWords(list.records)}; ${endInWords(list)}`),
-    ...(list.reported ? [row('reported', reportedInWords(list.reported))] : []),
-    row(
-      'key',
-      keys.length === 1
-        ? keys[0]!
-        : `the first of these that identifies records: ${keys.join(', ')}`,
-    ),
-    row('times', timesInWords(updated, created)),
-    ...(statuses
-      ? [
-          row(
-            'statuses',
-            `topic ${statuses.topic}: ${statuses.subjects.map(subjectInWords).join('; ')}`,
-          ),
-        ]
-      : []),
-    row('types', types ? `documented (${types.fields.length} fields)` : 'learned from the records'),
-    row(
+  const window = { ...page, from: 'FROM', to: 'TO' };
+  const single = { key: 'KEY', ...settings };
+  const keys = list.keyCandidates.map((fields) => fields.join('+')).join(', ');
+  const isOneKey = list.keyCandidates.length === 1;
+  const subjects = statuses?.subjects.map(subjectInWords).join('; ');
+  const rows: (readonly [label: string, text: string | undefined])[] = [
+    ['page', requestInWords(method, path, query, page)],
+    ['body', body === undefined ? undefined : JSON.stringify(filledBody(body, page))],
+    ['window', dates && requestInWords(method, path, { ...query, ...dates }, window)],
+    ['single record', one && requestInWords('GET', one.path, one.query, single)],
+    ['records', `${pointerInWords(list.records)}; ${endInWords(list)}`],
+    ['reported', list.reported && reportedInWords(list.reported)],
+    ['key', isOneKey ? keys : `the first of these that identifies records: ${keys}`],
+    ['times', timesInWords(list.updated, list.created)],
+    ['statuses', statuses && `topic ${statuses.topic}: ${subjects}`],
+    ['types', types ? `documented (${types.fields.length} fields)` : 'learned from the records'],
+    [
       'proofs',
       possibleLevels(list)
         .map((level) => LEVEL_WORDS[level])
         .join(', '),
-    ),
-    row('deletions', deletionsInWords(list)),
-    ...notPromised(list).map((text) => row('not promised', text)),
+    ],
+    ['deletions', deletionsInWords(list)],
+    ...notPromised(list).map((text) => ['not promised', text] as const),
   ];
+  const shown = rows.flatMap(([label, text]) =>
+    text === undefined ? [] : [`  ${label.padEnd(14)}${text}`],
+  );
+  return [name, ...shown];
 }
 
 function requestInWords(

@@ -20,7 +20,6 @@ export interface ReadingRules {
   readonly isAgreed: boolean;
 }
 
-/** Returns the rules for the full scans of a list. */
 export function readingRules(list: ListDescription): ReadingRules {
   const { paging, total, agreed } = list;
   const isByOffset = isPagedByOffset(list);
@@ -40,7 +39,6 @@ export function showsEnd({ paging, more, next, total }: ListDescription): boolea
   return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
 }
 
-/** The levels in words. */
 export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
   anchored: 'anchored (each page shows a record read before)',
   counted: 'counted (as many keys as the total says)',

@@ -11,7 +11,6 @@ const measuredFile = z
   .strictObject({ measured: measuredFormat })
   .describe('the output of check --measure: measured');
 
-/** Advice for a refuted claim. */
 const ADVICE: Readonly<Record<(typeof CLAIMS)[number], string>> = {
   key: 'name the fields that identify a record',
   order: 'sort by the key in query, such as sort: id',

@@ -85,7 +85,6 @@ function textOf({ path, message }: Problem): string {
   return `${path.join('.')}${isSentence ? '' : ':'} ${message}`;
 }
 
-/** Returns the message of a zod issue, without the path. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   const schema = issue.inst as z.ZodType | undefined;
   if (issue.code === 'unrecognized_keys' && schema instanceof z.ZodObject) {

@@ -15,7 +15,6 @@ const KAFKA_IMAGE = 'apache/kafka:4.1.1';
 /** Container image of the schema registry, the same as in docker-compose.yml. */
 const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
-/** Port that Kafka listens on inside its container. */
 const KAFKA_PORT = 9092;
 /** Port that the registry listens on inside its container. */
 const REGISTRY_PORT = 8080;
@@ -23,7 +22,6 @@ const LOOPBACK = '127.0.0.1';
 /** Default limit in ms for the time until a started server answers. Too short: a slow start counts as a failed one. */
 const READY_TIMEOUT_MS = 180_000;
 
-/** The optional package testcontainers. */
 type Testcontainers = typeof import('testcontainers');
 
 /** A reachable Docker engine, or the reason why there is none, as part of a sentence. */

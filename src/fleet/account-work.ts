@@ -5,7 +5,6 @@ import { warmAccount } from '../pipeline/warm-account.ts';
 import { BodyPool } from '../streams/http/body.ts';
 import { openingQueue } from './opening-queue.ts';
 
-/** Operations of an instance on an account: restoring its images, and serving it. */
 export interface AccountWork {
   /** Restores the account's images into the local store while another instance serves the account. */
   readonly warm: (config: AccountConfig, signal: AbortSignal) => Promise<void>;

@@ -16,9 +16,7 @@ import type { WarmFolders } from './warm-folders.ts';
 export interface FleetAccountsOptions extends SharedByAccounts {
   /** Human-readable name of the instance. */
   readonly name: string;
-  /** State folders of the fleet's accounts, one for each account. */
   readonly folders: WarmFolders;
-  /** Name of the fleet's topic. */
   readonly topic: string;
   readonly log: FleetLog;
 }

@@ -15,7 +15,6 @@ export interface FleetAnnouncementsOptions {
   readonly instance: string;
   /** Human-readable name of the instance. */
   readonly name: string;
-  /** Name of the fleet's topic. */
   readonly topic: string;
   readonly log: Pick<FleetLog, 'send'>;
   readonly scheduler: SchedulerLike;

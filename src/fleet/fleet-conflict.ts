@@ -7,7 +7,6 @@ import { readFleetTopic } from './fleet-topic-state.ts';
 
 /** A fleet and an account such that the account's topics in this fleet would have a given prefix. */
 export interface FleetAccountName {
-  /** Topic prefix of the fleet. */
   readonly fleet: string;
   readonly account: string;
 }

@@ -277,7 +277,6 @@ class FleetMember {
     this.#options.accounts.fleetHooks.onRetry?.({ error, count: 1, delayMs });
 }
 
-/** Returns the accounts whose files are valid. */
 function servableAccounts(files: AccountFiles): readonly string[] {
   return [...files].flatMap(([account, file]) => ('config' in file ? [account] : []));
 }

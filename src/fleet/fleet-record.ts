@@ -21,7 +21,6 @@ const RECORD = z.discriminatedUnion('type', [
    * for its release.
    */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
-  /** Announces that the claim is committed. */
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
   /** Asks the owner for a release. The account is assigned to the sender, which has restored the account's images. */
   z.object({
@@ -52,7 +51,6 @@ export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined 
   }
 }
 
-/** The instance that owns an account. */
 export interface Owner {
   readonly instance: string;
   readonly name: string;

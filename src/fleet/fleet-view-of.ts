@@ -13,7 +13,6 @@ export type LocalAccountPhases = ReadonlyMap<
   { readonly doing: AccountPhase; readonly error: unknown }
 >;
 
-/** State of a fleet as known to one instance. */
 export interface FleetViewInput extends FleetTopicState {
   /** Human-readable name of the instance. */
   readonly name: string;

@@ -26,7 +26,6 @@ import { warmFolders } from './warm-folders.ts';
 
 /** Options of {@link runFleet}. */
 export interface FleetOptions {
-  /** The instance's own settings. */
   readonly config: ConfigWith<'kafka' | 'registry'> & AccountsOptions['config'];
   /** Human-readable name of the instance. See {@link instanceNameOf}. */
   readonly name: string;
@@ -37,7 +36,6 @@ export interface FleetOptions {
    * late subscribers.
    */
   readonly stop$: Observable<unknown>;
-  /** Callbacks for events of the fleet. */
   readonly fleetHooks?: FleetHooks;
   /**
    * Creates the hooks that observe an account, and the function that returns the account's current figures. Called when the account is

@@ -52,7 +52,6 @@ export function reportMessage(topic: string, report: Report): Message {
   return { topic, key: PREFIX + report.instance, value: Buffer.from(JSON.stringify(report)) };
 }
 
-/** Returns the tombstone for an instance's report in the fleet's topic. */
 export function reportTombstone(topic: string, instance: string): Message {
   return { topic, key: PREFIX + instance, value: null };
 }

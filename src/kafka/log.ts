@@ -34,7 +34,6 @@ export interface StampedMessage extends KeyedMessage {
   readonly timestamp: string;
 }
 
-/** An offset for each partition. */
 export type Offsets = ReadonlyMap<number, bigint>;
 
 /** A range of a topic's offsets to read, and the callback for the messages. */

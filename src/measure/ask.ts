@@ -18,7 +18,6 @@ import type { TimeFormat } from '../description/time-format.ts';
 import type { Question, Reply } from './replies.ts';
 
 export interface AskOptions {
-  /** Returns the function that sends requests of a list. */
   readonly request: Api['request'];
   readonly list: ListDescription;
   readonly times: TimeFormat;

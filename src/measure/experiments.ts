@@ -26,7 +26,6 @@ export interface Facts {
 /** A finding of an experiment. Its claim is that of the experiment unless it names another one. */
 export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'claim'>>;
 
-/** One experiment on a list. */
 export interface Experiment {
   readonly claim: Measurement['claim'];
   /** Description of the requests; the beginning of each finding's text. */

@@ -23,7 +23,6 @@ export interface MeasureListOptions {
   readonly unitMs: number;
   /** Sends one request. Rejects if the response is neither a page nor a refusal. */
   readonly ask: (question: Question) => Promise<Reply>;
-  /** Resolves after a time in ms. */
   readonly pause: (ms: number) => Promise<void>;
   /** Returns the local time, in epoch ms. */
   readonly now: () => number;

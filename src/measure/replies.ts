@@ -5,7 +5,6 @@ import { canonicalJson } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import type { ListQuery } from '../streams/http/request-plan.ts';
 
-/** A record in a response. */
 export interface Row {
   /** Key of the record; undefined if the record has none. */
   readonly key: string | undefined;

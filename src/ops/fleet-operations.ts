@@ -12,7 +12,6 @@ import { FleetStatusModel } from './status/fleet-status.ts';
 interface FleetOperationsOptions {
   /** Configuration of the instance, not of one of its accounts. */
   readonly config: Config;
-  /** Setting `INSTANCE_NAME`. */
   readonly instance: string;
   /** Called with each error in handling an HTTP request, and with the first error of each hook. The instance continues. */
   readonly onError: (error: unknown) => void;
@@ -67,7 +66,6 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       const account = observedAccount(own, { ofProcess: false, onError });
       watched.set(own.account, account);
       return {
-        /** Hooks that the account's service calls. */
         hooks: account.hooks,
         /** Returns a summary of the account, which this instance sends to the other instances of the fleet. */
         figures: account.figures,

@@ -71,7 +71,6 @@ export class RecordTable {
     return this.#alive[id] === 1;
   }
 
-  /** Returns the number in the key of the record with this id. */
   numberOf(id: number): number {
     return this.rules.firstNumber + id;
   }
@@ -203,7 +202,6 @@ function makeHistory(
   return columns;
 }
 
-/** Returns the ids sorted by update time, then by id. */
 function sortByUpdated(updated: Float64Array): Uint32Array {
   // Packs time and id into one 64-bit number, which is sorted natively, in a tenth of the time of a comparator: 24 bits for the id, 40 for
   // the ms since the oldest time (34 years).

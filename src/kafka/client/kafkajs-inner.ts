@@ -48,7 +48,6 @@ export interface Connection {
   send<T>(exchange: Exchange<T>): Promise<T>;
   isConnected(): boolean;
   disconnect(): Promise<unknown>;
-  /** Rejects all requests in flight on the connection with this error. */
   rejectRequests(error: Error): void;
   readonly socket?: { destroy(): unknown };
   readonly requestQueue: {
@@ -65,7 +64,6 @@ export interface Connection {
   readonly sessionLifetime: { toString(): string };
 }
 
-/** A request and the decoder of its response. */
 export interface Exchange<T> {
   readonly request: {
     readonly apiName: string;
@@ -78,8 +76,6 @@ export interface Exchange<T> {
     readonly decode: (bytes: Buffer) => T;
     readonly parse: (decoded: T) => T;
   };
-  /** Whether kafkajs logs an error in the response. Default true. */
-  readonly logResponseError?: boolean;
 }
 
 interface ClusterOptions {

@@ -92,7 +92,6 @@ for (const [name, [code, action]] of Object.entries(ERRORS)) {
   NAMES.set(code, name);
 }
 
-/** Numbers of Kafka's error codes by name. */
 export const ERROR = Object.fromEntries(
   Object.entries(ERRORS).map(([name, [code]]) => [name, code]),
 ) as { readonly [Name in keyof typeof ERRORS]: (typeof ERRORS)[Name][0] };
@@ -102,7 +101,6 @@ export function errorAction(code: number): ErrorAction {
   return ACTIONS.get(code) ?? 'abort';
 }
 
-/** Returns Kafka's name of an error code. */
 export function nameOfError(code: number): string {
   return NAMES.get(code) ?? `error code ${code}`;
 }

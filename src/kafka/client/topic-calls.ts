@@ -39,7 +39,6 @@ interface PartitionLeader {
   readonly replicas: number;
 }
 
-/** Returns the brokers' addresses by broker id. */
 export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address> {
   return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
 }

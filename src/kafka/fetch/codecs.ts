@@ -323,7 +323,6 @@ class Packed {
     return this.#bytes.length - this.#at;
   }
 
-  /** Returns a view of the next `length` bytes. */
   take(length: number): Buffer {
     if (length > this.left) throw new MalformedBytes('it ends too early');
     this.#at += length;

@@ -104,7 +104,6 @@ export const FLEET_METRICS = {
 } satisfies Record<string, FleetMetric>;
 
 interface FleetMetricsOptions {
-  /** Setting `INSTANCE_NAME`. */
   readonly instance: string;
   readonly isReady: () => boolean;
   /** Returns the registries of the accounts that run on this instance, by account. */

@@ -174,7 +174,6 @@ export function labelValues({ lists }: ApiDescription): LabelValues {
   };
 }
 
-/** Returns `value` if it is an allowed value of the label, else `other`. */
 export function boundedLabel(allowed: LabelValues, name: string, value: string): string {
   const values = allowed[name];
   return values === undefined || values.includes(value) ? value : OTHER;

@@ -281,7 +281,6 @@ class Recorder {
   }
 }
 
-/** Returns all combinations of the values of these labels. */
 function combinations(labels: readonly LabelName[], values: LabelValues): Labels[] {
   return labels.reduce<Labels[]>(
     (all, name) =>

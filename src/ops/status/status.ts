@@ -229,7 +229,6 @@ class Newest<T> {
     if (this.#items.length > this.#most) this.#items.shift();
   }
 
-  /** Returns the items, the newest first. */
   all(): readonly T[] {
     return this.#items.toReversed();
   }

@@ -5,7 +5,6 @@ import type { TransactionalLog } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { newestCursors } from './task-claim.ts';
 
-/** An instance that serves an account. */
 export interface ActiveInstance {
   readonly instance: string;
   /** When the instance claimed the account, in epoch ms by its own clock; undefined before its first cursor. */

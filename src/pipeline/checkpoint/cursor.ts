@@ -94,7 +94,7 @@ export function newCursor(instance: string): Cursor {
   };
 }
 
-export const NEW_SNAPSHOT: InitialSnapshot = { startedAt: null, position: null, done: false };
+const NEW_SNAPSHOT: InitialSnapshot = { startedAt: null, position: null, done: false };
 
 /** Returns the cursor after a loss of events: the initial snapshot restarts, and publishes the records again whose events were lost. */
 export function restartSnapshot(cursor: Cursor): Cursor {

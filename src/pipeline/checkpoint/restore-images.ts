@@ -89,7 +89,6 @@ export async function restoreImages(
   };
 }
 
-/** Returns the progress of sweeps that the store contains. */
 export function storedSweep({ sweep }: TaskMemory): SweepProgress {
   // Fields that the stored progress lacks get the values of a sweep that has not begun.
   return sweep === null

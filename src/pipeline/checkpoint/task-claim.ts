@@ -150,7 +150,6 @@ export async function readCursor(
   return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
 }
 
-/** Returns the newest cursor of each task, by task id. */
 export function newestCursors(
   log: TransactionalLog,
   cursorTopic: string,

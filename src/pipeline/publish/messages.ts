@@ -35,7 +35,6 @@ export interface Publication {
 export interface PublicationOptions {
   readonly destination: Destination;
   readonly list: ListDescription;
-  /** Notation of the times in records. */
   readonly times: TimeFormat;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
   readonly origin: EventOrigin;
@@ -44,7 +43,6 @@ export interface PublicationOptions {
   readonly sequence: number;
   /** Records of the page as the API sent them; used for dead letters. */
   readonly records: readonly KeyedRecord[];
-  /** List offset of the page. */
   readonly offset: number;
   readonly isNewReject: RejectFilter;
   /** Time of publication, in epoch ms. */
@@ -119,7 +117,6 @@ export interface EventOrigin {
   readonly resource: string;
   /** The prefix of the account's topics. */
   readonly prefix: string;
-  /** Version of Cellarstream. */
   readonly version: string;
 }
 

@@ -16,7 +16,6 @@ const MAX_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskJobs, 'resyncAck' | 'ackCommitted'>;
-  /** Returns the codec of the current schema. */
   readonly codec: () => ImageCodec;
   /** The published images before the page is committed. */
   readonly images: Images;

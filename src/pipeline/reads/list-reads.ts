@@ -59,7 +59,6 @@ export interface ListReadsOptions {
     'account' | 'list' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'
   >;
   readonly lanes: Lanes;
-  /** Fields that form the keys of the records. */
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
   /** Returns the current progress of the initial snapshot and the polls. */

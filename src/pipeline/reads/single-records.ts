@@ -8,7 +8,6 @@ import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import type { PageRecords } from '../../streams/records/page-records.ts';
 
-/** Requests single records of a list by their keys. */
 export interface SingleRecords {
   /** Whether a record can be requested by this key: the API has such a request for the list, and accepts this key in it. */
   readonly canRequest: (key: string) => boolean;

@@ -19,7 +19,6 @@ interface SweepBatchOptions {
   readonly certifyJobs: () => readonly CertifyJob[];
 }
 
-/** Returns the function that turns each step of a sweep into a batch. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**

@@ -75,7 +75,6 @@ export class Place {
   readonly parent: Place | undefined;
   /** Step from `parent` to this path: a JSON Pointer step with its slash, or an array index. */
   readonly step: string | number;
-  /** The path as a JSON Pointer. */
   readonly pointer: string;
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;

@@ -83,7 +83,6 @@ export interface EventImages {
 export interface EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /** Codec of the images in the events. */
   readonly values: RecordCodec;
   /** Encodes an event whose images were encoded with {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;

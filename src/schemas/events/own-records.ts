@@ -39,7 +39,6 @@ export function statusChangeSchema(namespace: string): RecordSchema {
   return { ...STATUS_CHANGE, namespace };
 }
 
-/** Returns the CloudEvents type of status changes with this schema. */
 export function statusChangeType({ name }: RecordSchema): string {
   return `cellarstream.${name}`;
 }
@@ -71,13 +70,11 @@ export function wrongStatusFields(
   return wrong.map(({ name }) => name);
 }
 
-/** Codec of status changes with one schema. */
 export interface StatusChangeCodec extends FlatCodec<StatusChangeEvent> {
   /** Names of the fields of the record's key that the schema has besides those of {@link StatusChangeEvent}. */
   readonly keyFields: readonly string[];
 }
 
-/** Codecs of status changes by schema. */
 const statusChangeCodecs = new WeakMap<RecordSchema, StatusChangeCodec>();
 
 /** Returns the codec of status changes with this schema. The codec of a schema object is created once. */
@@ -128,7 +125,6 @@ export interface FlatCodec<T> {
   decode(bytes: Uint8Array): T;
 }
 
-/** Creates the codec of messages with this schema. */
 export function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   return {

@@ -1,6 +1,5 @@
 import type { TopicSpec } from './topics.ts';
 
-/** An existing topic, as the brokers describe it. */
 export interface ExistingTopic {
   readonly partitions: number;
   /** Smallest number of replicas of any partition. */

@@ -140,12 +140,10 @@ export function* pageElements<T>(
   return { elements: found.elements, rest };
 }
 
-/** An array of records in a page. */
 interface FoundArray<T> {
   readonly elements: readonly T[];
   /** Index of the first byte after the opening bracket. */
   readonly from: number;
-  /** Index of the closing bracket. */
   readonly end: number;
   /** Index of the first byte after the value that contains the array. */
   readonly after: number;

@@ -80,7 +80,6 @@ export function createRegistry(options: RegistryOptions): Registry {
  */
 class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
-  /** Schema ids by subject and schema text. */
   readonly #ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
   readonly #schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
   /**

@@ -11,7 +11,6 @@ import { readBatches } from '../../kafka/fetch/read-batches.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
 
-/** Reads and writes an account's entries in the ledger topic, for a guest. */
 export interface GuestLog {
   /**
    * Appends an entry to the ledger topic, and returns the earlier entries of the account's owners and of its other guests, committed or

@@ -13,7 +13,6 @@ import type { Bounds, Isolation } from '../../kafka/log.ts';
 
 interface CoordinatorCallOptions<T> {
   readonly patience: Patience;
-  /** Returns the error code that a response contains. */
   readonly codeOf: (answer: T) => number;
   /** Whether the call may be sent again after an attempt without a response. The broker may then receive it twice. */
   readonly isRepeatable: boolean;

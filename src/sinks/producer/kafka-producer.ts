@@ -192,7 +192,6 @@ class KafkaProducer implements FencedSink {
     this.#sequences = new Sequences();
   }
 
-  /** Begins a transaction and delivers the messages to the partition leaders. */
   async #deliver(messages: readonly Message[]): Promise<readonly Delivered[]> {
     const { transactionalId, partitions, maxMessageBytes } = this.#options;
     this.#fencing.begin(this.#isInDoubt);

@@ -148,7 +148,6 @@ export class RecordTranscoder {
   }
 }
 
-/** Moves the cursor to the value that a note describes. */
 function begin(source: JsonCursor, note: number): void {
   source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
 }
