@@ -84,9 +84,9 @@ describe('the status page, told', () => {
   it('shows the first field in which something changes', async () => {
     await says('#headline', /^Ready: /);
     const shown = () => page.locator('#fields input:checked').inputValue();
-    expect(await shown()).toBe('order payment_status');
+    expect(await shown()).toBe('orders order payment_status');
     tellCycle(cycle('fulfillment_status', 'open', 'packed', 'sent'));
-    await expect.poll(shown, SOON).toBe('order fulfillment_status');
+    await expect.poll(shown, SOON).toBe('orders order fulfillment_status');
     expect((await names()).boxes).toEqual(['open', 'packed', 'sent']);
   });
 

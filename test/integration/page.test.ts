@@ -93,7 +93,7 @@ describe('the status page', () => {
       await page.keyboard.press('ArrowRight');
     }
     expect(seen.size).toBe(9);
-    await page.locator('#fields input[value="order payment_status"]').focus();
+    await page.locator('#fields input[value="orders order payment_status"]').focus();
     await page.keyboard.press('Space');
     await expect
       .poll(() => diagram.getAttribute('aria-label'), SOON)
