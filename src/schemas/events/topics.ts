@@ -36,6 +36,7 @@ export interface TopicSpec {
 export interface TopicNames {
   /** Name of the topic with a resource's events: `wine.wine-clubs`. */
   readonly records: (resource: string) => string;
+  /** Name of the topic with a list's status changes. */
   readonly statusChanges: (statuses: { readonly topic: string }) => string;
   readonly deadLetters: string;
   readonly cursors: string;
@@ -63,6 +64,7 @@ export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   };
 }
 
+/** Registry subject of the schema of a topic's values. */
 export function valueSubject(topic: string): string {
   return `${topic}-value`;
 }
