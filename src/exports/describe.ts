@@ -25,4 +25,3 @@ export type {
 export type { IsSet } from '../description/checks.ts';
 export type { DescriptionFile, ListFile } from '../description/format.ts';
 export type { Json, Parameters } from '../description/template.ts';
-export type { TimeFormat } from '../description/time-format.ts';

@@ -73,7 +73,6 @@ export type { ServerClock } from '../streams/http/server-clock.ts';
 export { keyOfFields } from '../streams/records/key-of.ts';
 export type { KeyOf } from '../streams/records/key-of.ts';
 export { Stamps } from '../streams/records/stamps.ts';
-export { timeFormat } from '../description/time-format.ts';
 export type { TimeFormat } from '../description/time-format.ts';
 export { keyRecords, splitRecords } from '../streams/records/records.ts';
 export type {
