@@ -169,8 +169,12 @@ export function isPagedByOffset(list: ListDescription): boolean {
 }
 
 /** Whether requests for pages state the page size. */
-export function sendsLimit({ query, body }: Pick<ListDescription, 'query' | 'body'>): boolean {
-  return variablesIn([query, body ?? null] as Json).includes('limit');
+export function sendsLimit({
+  path,
+  query,
+  body,
+}: Pick<ListDescription, 'path' | 'query' | 'body'>): boolean {
+  return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 
 /** The request of its own for the number of a list's records. */

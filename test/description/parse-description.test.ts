@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
+import { isPagedByOffset } from '../../src/description/description.ts';
 import { descriptionInWords } from '../../src/description/in-words.ts';
 import { parseDescription, readDescription } from '../../src/description/read-description.ts';
 import { MISTAKES } from './mistakes.ts';
@@ -89,6 +90,20 @@ lists:
       gone: [404],
       digitsOnly: true,
     });
+  });
+
+  it('takes numbered pages for offsets if the requests choose their size, in the path too', () => {
+    const pagedBy = (path: string) => {
+      const paged = { path, paging: 'page', limit: 50, total: '/total' };
+      const lists = { orders: { ...paged, records: '/orders', key: 'id' } };
+      const text = JSON.stringify({
+        ...{ format: 1, api: 'shop', auth: 'none', quota: '5/s per key' },
+        lists,
+      });
+      return isPagedByOffset(parseDescription(text, 'shop.json').lists[0]!);
+    };
+    expect(pagedBy('/orders/{limit}/{page}')).toBe(true);
+    expect(pagedBy('/orders/{page}')).toBe(false);
   });
 
   it('says which file cannot be read', () => {
