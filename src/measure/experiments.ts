@@ -2,6 +2,7 @@
 
 import { isPagedByOffset, totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
+import { showsEnd } from '../description/levels.ts';
 import type { TimeFormat } from '../description/time-format.ts';
 import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
@@ -297,7 +298,7 @@ const end: Experiment = {
     const offset = lastOffset(count);
     return [offset, offset + TAIL].map((each) => ({ offset: each, pageSize: TAIL }));
   },
-  judge: ({ first, total: count = 0 }, replies) => {
+  judge: ({ list, first, total: count = 0 }, replies) => {
     const beyond = replies.at(-1)!;
     const last = replies.length > 1 ? replies[0]! : first;
     const found: Finding[] = [];
@@ -320,6 +321,9 @@ const end: Experiment = {
     const text = `more ${String(last.hasNext)} on the last page; beyond: ${replyText(beyond)}`;
     if (beyond.rows.length > 0 || newest !== (beyond.total ?? newest)) {
       return [...found, unmeasured(`${text}: the list grew meanwhile`)];
+    }
+    if (!showsEnd(list)) {
+      return [...found, { claim: 'total', ...stands(`${replyText(beyond)} beyond the last page`) }];
     }
     const isEndless = last.hasNext === true || beyond.hasNext === true;
     return [...found, isEndless ? refuted(text) : stands(text)];

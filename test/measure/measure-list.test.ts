@@ -105,6 +105,17 @@ describe('an honest server', () => {
   });
 });
 
+it('claims no `more` of a list whose pages do not show its end', async () => {
+  const total = { path: '/things/count', at: '/count' };
+  const found = await measured('offset', [], { total, more: undefined });
+  expect(withVerdict(found, 'refuted')).toEqual([]);
+  expect(found.filter(({ claim }) => claim === 'more')).toEqual([]);
+  expect(found).toContainEqual({
+    ...{ claim: 'total', verdict: 'not refuted' },
+    measured: 'last page and beyond: 0 records beyond the last page',
+  });
+});
+
 describe('a server that lies', () => {
   it.each<[Lie, keyof typeof STYLES, string]>([
     ['caps the size silently', 'offset', 'limit: first page: 20 came for 50, and the list goes on'],
