@@ -212,7 +212,7 @@ export function logHooks(
     onStale: ({ resource, held, ageMs }) =>
       logger[isWarningDue(`${resource} stale`) ? 'warn' : 'debug'](
         { event: 'stale-answer', resource, held, ageMs },
-        'the API sent a response older than an earlier one: from a lagging replica (held: records that wait for a second read) or from a cache (ageMs)',
+        'the API showed records in an earlier state than the published one (held: they wait up to 10 s for a second read, because a lagging replica may have answered), or a cached response (ageMs)',
       ),
     onVolatile: ({ resource, fields }) =>
       logger.warn(

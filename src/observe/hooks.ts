@@ -65,6 +65,8 @@ export interface Requested {
   readonly elapsedMs: number;
   /** How long the request had waited for the quota, in ms. */
   readonly waitedMs: number;
+  /** Whether the response says that the requested single record does not exist, which is no failure. Default false. */
+  readonly isGone?: boolean;
 }
 
 /** Report on a Kafka transaction that has ended, successfully or not. */
@@ -220,9 +222,9 @@ export interface Hooks {
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * A response is outdated: it shows records in an earlier state than the published one, or it came from a cache. `held` is the number of
-   * records that are published only after a second read. `ageMs` is how much older the response is than its request, if it came from a
-   * cache.
+   * A response seems outdated: it is the first that shows some records in an earlier state than the published one, or it came from a cache.
+   * `held` is the number of these records, which are published only after a second read. `ageMs` is how much older the response is than its
+   * request, if it came from a cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**

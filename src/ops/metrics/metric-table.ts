@@ -172,7 +172,7 @@ export const METRICS = {
   ),
   staleAnswers: counter(
     'cellarstream_stale_answers_total',
-    'Responses older than an earlier response: from a lagging replica, or from a cache.',
+    'Responses that showed records in an earlier state than the published one, or that came from a cache.',
     ['resource'],
   ),
   sweeps: counter('cellarstream_sweeps_total', 'Sweeps that have ended.', [

@@ -1,7 +1,7 @@
 // The verdict at the top of a page: whether the service is ready, what is wrong, or since when the connection to it is down.
 
-import type { Status, Warning } from '../status/status-json.ts';
-import { duration, since, timeOfDay } from './words.ts';
+import type { ResourceStatus, Status, Warning } from '../status/status-json.ts';
+import { duration, plural, since, timeOfDay } from './words.ts';
 
 /** State of the page's connection to the service. The connection is live while status events arrive. */
 export type ConnectionState =
@@ -73,8 +73,19 @@ function freshnessOf({ resources }: Status): string {
     freshness.p50Ms === null ? [] : [{ resource, ms: freshness.p50Ms }],
   );
   const [first] = medians;
-  if (!first) return 'Nothing has changed in the last five minutes';
-  return `Half of all changes of ${first.resource} are published within ${duration(first.ms)}`;
+  if (first) {
+    return `Half of all changes of ${first.resource} are published within ${duration(first.ms)}`;
+  }
+  // How late a change was published is known only of records with a modification time.
+  const events = Math.round(resources.reduce((sum, each) => sum + eventsOf(each), 0));
+  return events === 0
+    ? 'Nothing has changed in the last five minutes'
+    : `Published in the last five minutes: ${plural(events, 'event')}`;
+}
+
+function eventsOf({ series }: ResourceStatus): number {
+  const perSecond = series.eventsPerSecond.reduce((sum, each) => sum + each, 0);
+  return (perSecond * series.everyMs) / 1_000;
 }
 
 function initialSnapshots({ resources }: Status): string {

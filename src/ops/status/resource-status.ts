@@ -1,4 +1,5 @@
-import type { Hooks, Lane, Published } from '../../observe/hooks.ts';
+import type { Hooks, Lane, Published, Requested } from '../../observe/hooks.ts';
+import { listNamed } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { LEVEL_WORDS } from '../../description/levels.ts';
 import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
@@ -102,7 +103,7 @@ export class ListStatus {
 
   /** Hooks that update the status; to be called with events of this list only. */
   readonly hooks: Hooks = {
-    onRequest: ({ status }) => (this.#requests.current()[classOf(status)] += 1),
+    onRequest: (request) => (this.#requests.current()[classOf(request)] += 1),
     onReady: () => (this.#isOpen = true),
     onEmpty: () => {
       this.#mended();
@@ -125,7 +126,8 @@ export class ListStatus {
     },
     onCertified: ({ certificate, level }) => {
       const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
-      const why = whyNotExact(certificate);
+      const { description, resource } = this.#options;
+      const why = whyNotExact(certificate, listNamed(description, resource).total !== undefined);
       this.#reported.level = levelStatus(level);
       this.#reported.certified = { at, number, total, read, records, proof, whyNotExact: why };
       this.#reported.uncertified = null;
@@ -246,9 +248,9 @@ function levelStatus(level: ReadingLevel | null): ResourceStatus['level'] {
   return level && { name: level, inWords: LEVEL_WORDS[level] };
 }
 
-function classOf(status: number | undefined): RequestClass {
+function classOf({ status, isGone = false }: Requested): RequestClass {
   if (status === undefined) return 'unanswered';
-  if (status >= 200 && status < 300) return 'ok';
+  if (isGone || (status >= 200 && status < 300)) return 'ok';
   return status === 429 ? 'refused' : 'failed';
 }
 
@@ -260,8 +262,12 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
 
-/** Returns why a certificate does not prove that the topic holds exactly the list's records. Null if its proof is `exact`. */
-export function whyNotExact(certificate: Certificate): string | null {
+/**
+ * Returns why a certificate does not prove that the topic holds exactly the list's records. Null if its proof is `exact`.
+ *
+ * @param hasTotal Whether the API tells how many records the list has.
+ */
+export function whyNotExact(certificate: Certificate, hasTotal = true): string | null {
   const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
   if (proof === 'exact') return null;
   const counts: readonly [number, string][] = [
@@ -271,7 +277,8 @@ export function whyNotExact(certificate: Certificate): string | null {
   ];
   const whys = counts.flatMap(([n, what]) => (n > 0 ? [`${text(n)} ${what}`] : []));
   const met = read + rejected;
-  if (total === null) whys.push('the total moved');
+  if (!hasTotal) whys.push('the list has no total');
+  else if (total === null) whys.push('the total moved');
   else if (met !== total) whys.push(`${text(met)} of ${text(total)} read`);
   return whys.length > 0 ? whys.join(', ') : 'the list did not add up';
 }

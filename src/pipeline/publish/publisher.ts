@@ -95,7 +95,7 @@ export class Publisher {
     const { batch, action } = plan;
     if (action === 'commit') await this.#transact(plan.commit);
     if (action === 'keep') await checkpoint.storeNotes(plan.notes);
-    const held = plan.unconfirmed.length;
+    const held = plan.unconfirmed.filter(({ isReversion }) => isReversion).length;
     if (held > 0 || isStale(batch.age))
       task.hooks.onStale({ held, ageMs: batch.age?.staleMs ?? 0 });
     await this.#certificates.certify(plan);

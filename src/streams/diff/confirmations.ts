@@ -31,7 +31,15 @@ export interface Unconfirmed {
   readonly key: string;
   /** Local time, in epoch ms. Reads from then on can confirm the record. */
   readonly from: number;
+  /**
+   * Whether this response is the first that shows the record in an earlier state than the published one. False for further responses, and
+   * for a record that waits only because an earlier process may have published its change shortly before the start.
+   */
+  readonly isReversion: boolean;
 }
+
+/** Why a record has to be confirmed: it shows an earlier state, or may show one because the process has just started. */
+type Doubt = 'reversion' | 'start';
 
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
@@ -145,22 +153,20 @@ export class Confirmations {
     return this.#waiting.has(key);
   }
 
-  /**
-   * Returns from when on a second read can confirm the record, in epoch ms on the local clock; undefined if the record may be published.
-   */
-  confirmableFrom(sighting: Sighting): number | undefined {
+  /** Returns how long the record has to wait for a second read; undefined if it may be published. */
+  unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
-    if (!first && !this.#goesBack(sighting)) return undefined;
+    const doubt = this.#doubt(sighting);
     const since = first?.updatedAt === updatedAt ? first.since : this.#now();
     const from = since + MAX_LAG_MS;
-    if (age.asOf >= from || !this.#goesBack(sighting)) {
+    if (!doubt || (first && age.asOf >= from)) {
       this.#waiting.delete(key);
       return undefined;
     }
     if (first || this.#waiting.size < this.#maxWaiting)
       this.#waiting.set(key, { since, updatedAt });
-    return from;
+    return { key, from, isReversion: !first && doubt === 'reversion' };
   }
 
   /**
@@ -216,21 +222,25 @@ export class Confirmations {
     dropOldest(this.#deleted, MAX_DELETED);
   }
 
-  #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
+  #doubt(sighting: Sighting): Doubt | undefined {
+    const { key, updatedAt, age, published, equals, isHiddenAnew } = sighting;
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
+    const isStarting = age.asOf < this.#startedAt + MAX_LAG_MS;
+    const { updates, deletions, newestStamp = Infinity } = this.#inherited;
     if (last === undefined) {
-      const { deletions, newestStamp = Infinity } = this.#inherited;
       const isLater = updatedAt !== null && updatedAt > newestStamp;
-      return deletions && !isLater && age.asOf < this.#startedAt + MAX_LAG_MS;
+      return deletions && !isLater && isStarting ? 'start' : undefined;
     }
-    if (updatedAt !== null && last !== null && updatedAt !== last) return updatedAt < last;
-    if (isNew || isStale(age)) return true;
-    const isInherited = this.#inherited.updates && age.asOf < this.#startedAt + MAX_LAG_MS;
-    if (isInherited && !isHiddenAnew()) return true;
-    return (this.#replaced.get(key) ?? []).some(
+    if (updatedAt !== null && last !== null && updatedAt !== last) {
+      return updatedAt < last ? 'reversion' : undefined;
+    }
+    if (isNew || isStale(age)) return 'reversion';
+    const isReplaced = (this.#replaced.get(key) ?? []).some(
       ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
     );
+    if (isReplaced) return 'reversion';
+    return updates && isStarting && !isHiddenAnew() ? 'start' : undefined;
   }
 }
 

@@ -185,11 +185,10 @@ export function diff<In extends ReadRecords>(
           const hidden = hideStored && change.before && hideStored(change.before);
           return !!hidden && hidden !== change.before && isAsRead(codec.encode(hidden));
         };
-        const from = confirmations.confirmableFrom({
-          ...{ key, updatedAt, age, published, equals, isHiddenAnew },
-        });
-        if (from !== undefined) {
-          unconfirmed.push({ key, from });
+        const sighting = { key, updatedAt, age, published, equals, isHiddenAnew };
+        const waiting = confirmations.unconfirmed(sighting);
+        if (waiting) {
+          unconfirmed.push(waiting);
           continue;
         }
         const isLater =

@@ -56,6 +56,8 @@ export interface AnswerSeen {
   readonly elapsedMs: number;
   /** How long the request waited for the quota before it was sent, in ms. */
   readonly waitedMs: number;
+  /** Whether the response says that the requested single record does not exist. Default false. */
+  readonly isGone?: boolean;
 }
 
 /** Callbacks for the outcomes of requests, all optional. If one throws, the request fails with that error. */

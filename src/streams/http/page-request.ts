@@ -188,8 +188,13 @@ export function pageRequest(
         }),
         map((answer): RawPage => {
           const elapsedMs = elapsed();
-          onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
+          onAnswer?.({
+            status: answer.status,
+            elapsedMs,
+            waitedMs,
+            ...(isNone && { isGone: true }),
+          });
           const isPage = isSuccess(answer.status) && rules.meaningOf(answer.status) === undefined;
           if (!isPage && !isNone) {
             const { status } = answer;

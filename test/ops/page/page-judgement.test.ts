@@ -45,6 +45,15 @@ describe('what the page says first', () => {
       expect(verdictOf(warned(kind), LIVE).tone).toBe('warn');
   });
 
+  it('counts events where no record has a time that tells how late they are', () => {
+    expect(verdictOf(status(), LIVE).subline).toBe('Nothing has changed in the last five minutes.');
+    const [orders] = status().resources;
+    const series = { ...orders!.series, everyMs: 5_000, eventsPerSecond: [0.2, 0, 0.4] };
+    expect(verdictOf(status({ resources: [{ ...orders!, series }] }), LIVE).subline).toBe(
+      'Published in the last five minutes: 3 events.',
+    );
+  });
+
   it('is why it is not ready, whatever else there is', () => {
     const away = { ready: false, reasons: ['orders: no answer'], causes: ['api'] };
     const { tone, headline } = verdictOf({ ...warned('deletions-held'), ...away }, LIVE);

@@ -20,3 +20,8 @@ it.each<[string | null, Partial<Certificate>]>([
 ])('a certificate is not exact for a reason: %s', (why, more) => {
   expect(whyNotExact(certificateOf({}, more))).toBe(why);
 });
+
+it('a list without a total has no exact certificates', () => {
+  const complete = certificateOf({}, { ...READ, total_records: null });
+  expect(whyNotExact(complete, false)).toBe('the list has no total');
+});

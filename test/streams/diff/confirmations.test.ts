@@ -29,7 +29,7 @@ function sightings(options: Omit<ConfirmationsOptions, 'now'> = {}) {
       now = at;
       const { staleMs = 0, ...rest } = more;
       return (
-        confirmations.confirmableFrom({
+        confirmations.unconfirmed({
           key: 'k',
           updatedAt: OLDER,
           age: { asOf: at - staleMs, staleMs },
@@ -231,6 +231,21 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
       expect(snapshot.isHeld(500, unknown)).toBe(false);
     },
   );
+
+  it('is not reported as a reversion, unless it equals a replaced image; each reversion is reported once', () => {
+    const found: (boolean | undefined)[] = [];
+    const { confirmations } = sightings({ inherited });
+    const sighting = (key: string, more: Partial<Sighting>) =>
+      confirmations.unconfirmed({
+        ...{ key, updatedAt: null, published: null, age: { asOf: 0, staleMs: 0 } },
+        ...{ equals: (image) => image.bytes.equals(IMAGE), isHiddenAnew: () => false, ...more },
+      })?.isReversion;
+    confirmations.published('toggled', replaced(IMAGE));
+    for (const key of ['new', 'changed', 'toggled', 'toggled']) {
+      found.push(sighting(key, { published: key === 'new' ? undefined : null }));
+    }
+    expect(found).toEqual([false, false, true, false]);
+  });
 
   it('so does one from a cache that was made within ten seconds of the restart', () => {
     const cached = { published: undefined, staleMs: MAX_LAG_MS };
