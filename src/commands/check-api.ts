@@ -30,7 +30,7 @@ import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed, totalName } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import { LEVEL_WORDS, possibleLevels } from '../description/levels.ts';
+import { levelsInWords } from '../description/levels.ts';
 import { asker } from '../measure/ask.ts';
 import { MAX_REQUESTS, measureList } from '../measure/measure-list.ts';
 import type { Measurement } from '../measure/replies.ts';
@@ -303,9 +303,7 @@ class ApiCheck {
       );
       return [
         `${total} records, ${key}`,
-        possibleLevels(list)
-          .map((level) => LEVEL_WORDS[level])
-          .join(' or '),
+        levelsInWords(list).join(', or '),
         ...(hides.length > 0 ? [`hides ${hides.join(', ')}`] : []),
         ...warnings,
         ...notes,

@@ -48,7 +48,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const brokers = process.env.KAFKA_BROKERS?.split(',').filter(Boolean) ?? [];
   const registryUrl = process.env.SCHEMA_REGISTRY_URL;
   line.show(
-    brokers.length > 0 ? 'connecting to KAFKA_BROKERS' : 'starting Kafka and a schema registry',
+    brokers.length > 0 ? 'connecting to KAFKA_BROKERS' : 'preparing Kafka and the schema registry',
   );
   const starting = startServices({
     brokers,

@@ -33,7 +33,7 @@ const UNPROVEN_SWEEPS = 3;
 
 /** Log text about a list whose description gives a full scan no proof. */
 const NO_PROOF_OF_ABSENCE =
-  'a record that is missing from this list is not published as deleted, only one that the list shows as deleted: its pages neither overlap nor have a total, so a missing record may have moved. For deletions, its description needs total, one, deleted, or agreed: true';
+  'a record that is missing from this list is not published as deleted, only one that the list shows as deleted: it has no total, and its pages do not overlap or are not sorted by the key, so a missing record may have moved. For deletions, its description needs total, one, deleted, agreed: true, or a request that sorts by the key';
 /** Log texts about troubles of scans, in place of the general one. */
 const SCAN_TROUBLES: Readonly<Partial<Record<ScanTrouble, string>>> = {
   shifted:

@@ -51,11 +51,13 @@ const parameters = (what: string) =>
 const statuses = (what: string) =>
   some(wholeNumber(100, 599, 'an HTTP status'), `${what}: a list such as [400, 401]`);
 const flag = (what: string) => z.boolean().describe(`true or false (${what})`);
-const quotaText = (example: string) =>
+const quotaText = (example: string, scopes = '') =>
   matching(
     /^[1-9]\d{0,6}\/(?:s|min|h|d)(?: per (?:list|key))?$/,
-    `a number of requests per s, min, h or d, such as ${example}`,
+    `a number of requests per s, min, h or d${scopes}, such as ${example}`,
   );
+/** Scopes of the limits of an API. */
+const SCOPES = ', per list or per key (the default)';
 const place = (what: string) =>
   z
     .union([
@@ -107,7 +109,9 @@ const auth = z
     z.literal('none'),
     z.strictObject({ bearer: template('the token') }),
     z.strictObject({
-      basic: z.tuple([template('the user'), template('the password')]).describe('[user, password]'),
+      basic: z
+        .tuple([template('the user'), z.string().describe('the password, which may be empty')])
+        .describe('[user, password]'),
     }),
     z.strictObject({ header: text('the name of a header'), value: template('its value') }),
     z.strictObject({ query: text('the name of a query parameter'), value: template('its value') }),
@@ -118,9 +122,9 @@ const auth = z
 
 const quota = z
   .union([
-    quotaText('100/min per list'),
+    quotaText('100/min per list', SCOPES),
     z.strictObject({
-      limits: some(quotaText('5000/h per key'), 'a list of limits'),
+      limits: some(quotaText('5000/h per key', SCOPES), 'a list of limits'),
       remaining: z
         .strictObject({ header: text('the name of a header') })
         .describe('the number of requests that remain: {header}')

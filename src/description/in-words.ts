@@ -3,7 +3,7 @@
 import { parameterSetting } from './checks.ts';
 import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
-import { LEVEL_WORDS, possibleLevels } from './levels.ts';
+import { canProveAbsence, levelsInWords, needsKeyOrder, possibleLevels } from './levels.ts';
 import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
 
@@ -61,12 +61,7 @@ function listInWords(list: ListDescription, parameters: readonly string[]): stri
     ['times', timesInWords(list.updated, list.created)],
     ['statuses', statuses && `topic ${statuses.topic}: ${subjects}`],
     ['types', types ? `documented (${types.fields.length} fields)` : 'learned from the records'],
-    [
-      'proofs',
-      possibleLevels(list)
-        .map((level) => LEVEL_WORDS[level])
-        .join(', '),
-    ],
+    ['proofs', levelsInWords(list).join(', ')],
     ['deletions', deletionsInWords(list)],
     ...notPromised(list).map((text) => ['not promised', text] as const),
   ];
@@ -135,24 +130,34 @@ function subjectInWords({
 }
 
 function deletionsInWords(list: ListDescription): string {
-  if (list.deleted)
-    return `the list still contains deleted records, in which ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
-  if (list.one) return 'a full scan does not show the record, and two single reads find none';
-  const [level] = possibleLevels(list);
-  if (level === 'agreed')
-    return 'a record is absent from two full scans that read the same keys (agreed: true)';
-  return level === 'read' ? 'none is published' : 'a record is absent from two full scans';
+  const { deleted, one } = list;
+  const levels = possibleLevels(list);
+  const isBySorting = levels.every((level) => level === 'anchored') && needsKeyOrder(list);
+  const ways = [
+    ...(deleted ? [`a read shows ${deleted.at} as ${JSON.stringify(deleted.is)}`] : []),
+    ...(one ? ['a full scan does not show the record, and two single reads find none'] : []),
+    ...(!one && levels[0] === 'agreed'
+      ? ['a record is absent from two full scans that read the same keys (agreed: true)']
+      : []),
+    ...(!one && levels[0] !== 'agreed' && canProveAbsence(list)
+      ? [
+          `a record is absent from two full scans${isBySorting ? ' of a list that is sorted by its key' : ''}`,
+        ]
+      : []),
+  ];
+  return ways.length > 0 ? ways.join(', or ') : 'none is published';
 }
 
 /** Returns what the service cannot promise for a list with these properties, one sentence each. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
+  const isUnproven = levels[0] === 'read' || levels[0] === 'agreed';
+  const needsOrder = needsKeyOrder(list) && !levels.includes('counted');
+  const moved =
+    'a record that moves between pages while they are read can be missed until the next full scan';
   return [
-    ...(levels[0] === 'read' || levels[0] === 'agreed'
-      ? [
-          'a record that moves between pages while they are read can be missed until the next full scan',
-        ]
-      : []),
+    ...(isUnproven ? [moved] : []),
+    ...(needsOrder ? [`unless the list is sorted by its key, ${moved}`] : []),
     ...(list.dates
       ? []
       : ['changes are found by full scans alone, so states between two of them are not seen']),

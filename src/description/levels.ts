@@ -44,12 +44,37 @@ export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
   counted: 'counted (as many keys as the total says)',
   agreed: 'agreed (two readings have the same keys)',
   whole: 'whole (one response holds the list)',
-  read: 'read (to the end of the list; nothing shows that pages fit together)',
+  read: 'read (to the end of the list; a record that moved meanwhile may have been missed)',
 };
 
-/** Whether full scans, or requests for single records, can prove that records were deleted. */
-export function canProveAbsence(list: ListDescription): boolean {
-  return list.one !== undefined || possibleLevels(list)[0] !== 'read';
+/**
+ * Whether full scans, or requests for single records, can prove that records were deleted.
+ *
+ * @param isSorted Whether the list may be sorted by its key. Default true: the description does not tell.
+ */
+export function canProveAbsence(list: ListDescription, isSorted = true): boolean {
+  const proves = (level: ReadingLevel) =>
+    level !== 'read' && (level !== 'anchored' || isSorted || !needsKeyOrder(list));
+  return list.one !== undefined || possibleLevels(list).some(proves);
+}
+
+/**
+ * Whether full scans are `anchored` only if the list is sorted by its key: no polls find the records that move while the list is read, so
+ * no record may move.
+ */
+export function needsKeyOrder(list: ListDescription): boolean {
+  return readingRules(list).overlaps && list.dates === undefined;
+}
+
+/** Returns the levels that full scans of a list can reach in words, strongest first. */
+export function levelsInWords(list: ListDescription): string[] {
+  const levels = possibleLevels(list);
+  if (!needsKeyOrder(list)) return levels.map((level) => LEVEL_WORDS[level]);
+  const others = levels.filter((level) => level !== 'anchored');
+  return [
+    `if the list is sorted by its key ${LEVEL_WORDS.anchored}`,
+    ...(others.length > 0 ? others : (['read'] as const)).map((level) => LEVEL_WORDS[level]),
+  ];
 }
 
 /** Returns the levels that full scans of a list can reach, strongest first. */

@@ -52,6 +52,9 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
   };
   const [first] = document.errors;
   if (first) throw invalid([`${at(first.pos[0])} ${first.message.split('\n')[0]!}`]);
+  if (document.contents === null) {
+    throw invalid([`${at(0)} the file is empty; expected format, api, auth, quota and lists`]);
+  }
 
   const problems: Problem[] = [];
   const schemas = new Map<string, RecordSchema>();

@@ -292,7 +292,7 @@ const end: Experiment = {
     if (isWhole(facts) && list.paging === 'after') {
       return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
-    if (!isPagedByOffset(list) || !hasSize) return 'the last page cannot be requested';
+    if (!isPagedByOffset(list) || !hasSize) return 'only a reader of the whole list gets to the last page';
     if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';
     const offset = lastOffset(count);
@@ -308,7 +308,7 @@ const end: Experiment = {
       const left = newest - lastOffset(count);
       const expected = Math.min(left, TAIL);
       grown = Math.max(0, left - TAIL);
-      const text = `${replyText(last)} on the last page of a total of ${newest}, ${expected} expected`;
+      const text = `${replyText(last)} on the last page (size ${TAIL}) of a total of ${newest}, ${expected} expected`;
       const isThere = Math.abs(expected - last.rows.length) <= DRIFT;
       found.push({ claim: 'total', ...(isThere ? stands(text) : refuted(text)) });
     }

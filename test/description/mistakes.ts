@@ -127,7 +127,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: { limits: [5 per hour] }',
-    '5:19 quota.limits.0: expected a number of requests per s, min, h or d, such as 5000/h per key, found "5 per hour"',
+    '5:19 quota.limits.0: expected a number of requests per s, min, h or d, per list or per key (the default), such as 5000/h per key, found "5 per hour"',
   ],
   [
     'quota: 2/s per key',

@@ -65,6 +65,14 @@ lists:
     expect(mistakesIn(shop, isSet)).toEqual([]);
   });
 
+  it('tells an empty file from a wrong one, and accepts an empty password', () => {
+    expect(mistakesIn('# nothing yet\n')).toEqual([
+      'shop.yaml:1:1 the file is empty; expected format, api, auth, quota and lists',
+    ]);
+    const basic = shop.replace(/^auth: .*$/m, "auth: { basic: ['{api_key}', ''] }");
+    expect(mistakesIn(basic)).toEqual([]);
+  });
+
   it('reads JSON as it reads YAML', () => {
     const text = JSON.stringify({
       format: 1,

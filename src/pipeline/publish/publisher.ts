@@ -136,10 +136,10 @@ export class Publisher {
       hooks.onProgress({ read: Math.min(total, end), total, done: batch.snapshot.done });
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {
-      const { number, distinct: records, proof } = notes.sweep;
+      const { number, distinct: records, proof, keyOrder } = notes.sweep;
       const level =
         levelOf(notes.sweep, readingRules(list), task.config.poll.deleteProofMs) ?? null;
-      const canProve = canProveAbsence(list);
+      const canProve = canProveAbsence(list, keyOrder !== 'none');
       const canBeAsked = list.one !== undefined;
       hooks.onSwept({ number, records, proof, level, canProve, canBeAsked });
     }
