@@ -292,7 +292,8 @@ const end: Experiment = {
     if (isWhole(facts) && list.paging === 'after') {
       return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
-    if (!isPagedByOffset(list) || !hasSize) return 'only a reader of the whole list gets to the last page';
+    if (!isPagedByOffset(list) || !hasSize)
+      return 'only a reader of the whole list gets to the last page';
     if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';
     const offset = lastOffset(count);
