@@ -2,7 +2,8 @@
 
 import { isPagedByOffset, totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
-import { showsEnd } from '../description/levels.ts';
+import { needsKeyOrder, showsEnd } from '../description/levels.ts';
+import { keyOrderOf } from '../streams/paging/reading-proofs.ts';
 import type { TimeFormat } from '../description/time-format.ts';
 import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
@@ -78,7 +79,7 @@ const key: Experiment = {
   claim: 'key',
   name: 'first page',
   questions: ({ first }) => (first.rows.length === 0 ? EMPTY : []),
-  judge: ({ first }) => {
+  judge: ({ first, list }) => {
     const keys = keysOf(first);
     const doubles = keys.length - new Set(keys).size;
     const without = first.rows.length - keys.length;
@@ -86,7 +87,14 @@ const key: Experiment = {
     if (keys.length === 0) return refuted(`none of ${of} has the key`);
     if (doubles > 0) return refuted(`${doubles} of ${of} repeat a key`);
     if (without > 0) return warning(`${without} of ${of} have no key and would be dead letters`);
-    return stands(`in all of ${of}, each once`);
+    const unsorted =
+      'not sorted by the key, so full scans are not anchored; sort by it in query if you can';
+    return [
+      stands(`in all of ${of}, each once`),
+      ...(needsKeyOrder(list) && keyOrderOf(keys) === 'none'
+        ? [{ claim: 'order', ...warning(unsorted) } as const]
+        : []),
+    ];
   },
 };
 

@@ -53,7 +53,7 @@ async function measured(
     request: (each) =>
       pageRequest(new RequestPlan({ baseUrl: running.baseUrl, list: each }), { tokens }),
     limit: (source) => source,
-    keyOfFirst: () => keyOfFields(['id']),
+    keyOfFirst: () => keyOfFields(description.lists[0]!.keyCandidates[0]!),
   });
   return measureList({
     ...{ list: description.lists[0]!, times, unitMs: 1, now: Date.now },
@@ -103,6 +103,18 @@ describe('an honest server', () => {
       measured: expect.stringContaining('first page after 60 s') as string,
     });
   });
+});
+
+it('warns of a list without dates that is not sorted by its key', async () => {
+  const warnings = async (list: object) =>
+    withVerdict(
+      await measured('offset', [], { dates: undefined, one: undefined, ...list }),
+      'warning',
+    );
+  expect(await warnings({})).toEqual([]);
+  expect(await warnings({ key: 'name' })).toEqual([
+    expect.stringContaining('order: first page: not sorted by the key') as string,
+  ]);
 });
 
 it('claims no `more` of a list whose pages do not show its end', async () => {

@@ -129,6 +129,17 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   return shown;
 }
 
+/** Returns how the keys of one page are sorted. */
+export function keyOrderOf(keys: readonly string[]): KeyOrder {
+  const all = keys.map((key): KeyBytes => {
+    const bytes = Buffer.from(key);
+    return { bytes, from: 0, to: bytes.length };
+  });
+  return all
+    .slice(1)
+    .reduce<KeyOrder>((order, key, nth) => orderWith(order, compareKeys(all[nth]!, key)), null);
+}
+
 /** A key as UTF-8 bytes within a larger buffer, to be compared without creating a string. */
 interface KeyBytes {
   readonly bytes: Uint8Array;
