@@ -140,7 +140,7 @@ export class TableCheck {
   readonly #topic: CertifiedTopic;
   readonly #recent: RecentTallies;
 
-  /** @param topic Properties of the topic. The caller must have requested them before it reads the first event. */
+  /** @param topic Properties of the topic, requested before its first event is read: events are counted from the first offsets in them. */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
     this.#recent = new RecentTallies(

@@ -11,7 +11,10 @@ export type ErrorCode =
   | 'TOKEN_REJECTED'
   /** The API responded with 429. */
   | 'QUOTA_EXCEEDED'
-  /** The API responded with any other error status. If the context has `canPass`, the request is retried whatever the status is. */
+  /**
+   * The API responded with an error status that has no code of its own. The status decides whether the request is retried, unless the
+   * context has `canPass` (see {@link isRetryable}).
+   */
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the format of the API's lists. */
   | 'API_ANSWER'
@@ -121,9 +124,9 @@ export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 4
 /**
  * Whether an error is temporary, so that a retry may succeed. Only this function and {@link isRetryableAtApi} decide that.
  *
- * `canPass` in the context makes any CellarstreamError temporary (true) or final (false). Without it the code decides. `API_STATUS` is temporary if its
- * `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final, because they
- * usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others are bugs, and
+ * `canPass` in the context makes any CellarstreamError temporary (true) or final (false). Without it the code decides. `API_STATUS` is
+ * temporary if its `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final,
+ * because they usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others are bugs, and
  * final.
  */
 export function isRetryable(error: unknown): boolean {

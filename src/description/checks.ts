@@ -115,7 +115,7 @@ export function problemsOf(
   return problems;
 }
 
-/** Returns a problem for each limit that the service cannot keep. */
+/** Returns a problem for each limit that the service does not support. */
 function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[] {
   const problems: Problem[] = [];
   const check = (limit: string | undefined, ...path: (string | number)[]) => {

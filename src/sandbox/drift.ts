@@ -77,7 +77,7 @@ export class Drift {
     return this.#plain.get(recordId(resource, id));
   }
 
-  /** Discards a record's stored text, because the record was deleted or its served text is identical. */
+  /** Discards the unaltered text of a record. To be called when the record is deleted, or when drift does not alter its text. */
   forget(resource: Resource, id: number): void {
     this.#plain.delete(recordId(resource, id));
   }

@@ -64,7 +64,7 @@ export class Marks {
     return mark;
   }
 
-  /** Returns when a key was last seen and last read, alone or with its run. */
+  /** Returns the numbers of the sweeps in which a key was last seen and last read, by itself or as part of its run. */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
   }

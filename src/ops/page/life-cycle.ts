@@ -23,7 +23,8 @@ export function lifeCycleView(): (status: Status) => void {
 
 /**
  * Shows the observed life cycle of one status field (such as an order's status), as a diagram and as a table, with buttons to choose the
- * field. The diagram is laid out anew only if the life cycle has other states or changes, or the available width has changed.
+ * field. The layout of the diagram is computed again only if the states, the changes between them or the available width differ from those
+ * that are drawn; otherwise only the numbers are updated.
  */
 class LifeCycleView {
   readonly #host = byId('diagram');

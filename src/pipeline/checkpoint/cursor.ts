@@ -18,8 +18,8 @@ export interface Cursor {
   /** Start of the next poll window, before any lookback, in epoch ms by the server's clock; null before the first poll. */
   readonly since: number | null;
   /**
-   * Newest creation or modification time of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
-   * `Date`. Absent before the first stamp.
+   * Newest creation or modification time of a published record, in epoch ms. It may be later than the server's `Date`, because records may
+   * be stamped by another clock. Absent until a record with such a time is published.
    */
   readonly newestStamp?: number | undefined;
   /** Fields that form the keys of the records; null until they are chosen, then fixed. */

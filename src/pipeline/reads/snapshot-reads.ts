@@ -26,8 +26,9 @@ export interface SnapshotReadsOptions {
 }
 
 /**
- * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. If the list
- * refuses the window of dates, or returns no records for it, the snapshot begins again as a full scan.
+ * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. With
+ * `START_FROM` it requests only the records that were modified since then. If the list refuses the dates, or returns no records for them,
+ * the snapshot begins again with all records.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */

@@ -76,8 +76,8 @@ export class ResponseLayout {
 
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A `message` counts as one
-   * if the list's places are absent too, unless `success` is true.
+   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A member `message` is
+   * such a sign only if the body has none of the members that the description names for the list, and `success` is not true.
    *
    * @param count Number of records in the body.
    */

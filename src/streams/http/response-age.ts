@@ -3,8 +3,7 @@ export interface AnswerAge {
   /** Lower bound of the time at which the server read the content, in ms on the local clock: when the request was sent, less `staleMs`. */
   readonly asOf: number;
   /**
-   * Upper bound of the time by which the content is older than its request, in ms, according to response headers; 0 if the response comes
-   * from no cache.
+   * Maximum age of the content when it was requested, in ms, according to response headers; 0 if the response does not come from a cache.
    */
   readonly staleMs: number;
 }

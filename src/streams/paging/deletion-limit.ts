@@ -13,7 +13,7 @@ export interface HeldBack {
   readonly found: number;
   /** Number of keys of the range that were missing in the newest full scan. */
   readonly gone: number;
-  /** Number of published records when the range was detected, without the keys that were already missing before. */
+  /** Number of published records when the range was detected, except those that were missing before it. The limit is a percentage of it. */
   readonly known: number;
   /** Whether the range is within the limit because the operator has raised it. The deletions may then be published. */
   readonly isConfirmed: boolean;

@@ -343,8 +343,8 @@ class Scan {
 class DistinctKeys {
   readonly #seen = new KeyIndex();
   /**
-   * Keys of the first page; undefined once a second page has arrived. In a list of one page every record counts towards the total, even if
-   * keys repeat.
+   * Keys of the first page, which are not in `#seen` yet; undefined once a second page has arrived. If there is only one page, all its
+   * records are counted, including those whose keys repeat.
    */
   #first: KeyIndex | undefined;
   #total: number | undefined;
