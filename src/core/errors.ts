@@ -126,8 +126,8 @@ export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 4
  *
  * `canPass` in the context makes any CellarstreamError temporary (true) or final (false). Without it the code decides. `API_STATUS` is
  * temporary if its `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final,
- * because they usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others are bugs, and
- * final.
+ * because they usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others
+ * are bugs, and final.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
