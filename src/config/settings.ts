@@ -77,7 +77,9 @@ const API = {
     text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start on a claim that the measurement refuted, unless it has the flag `--believe`.',
   }),
   API_KEY: secret.optional().register(ABOUT, {
-    text: 'The API key. The account owner creates it in the admin settings, on the API access page.',
+    text:
+      'The API key, which is the value of `{api_key}` in the description. ' +
+      "The built-in API's key is created by the account owner in the admin settings, on the API access page.",
     secret: 'API key',
     isPerAccount: true,
     needed: {
@@ -128,14 +130,16 @@ function addressSettings(description: ApiDescription) {
       .transform((url) => withoutEnd(withoutSlash(url), root))
       .optional()
       .register(ABOUT, {
-        text: `Address of the API${root && `, with or without a trailing \`${root}\` (the staging server's address ends in it)`}. Lists are requested at \`<base>${root}/<resource>\`.`,
+        text:
+          `Address of the API${root && `, with or without a trailing \`${root}\` (the staging server's address ends in it)`}. Lists are requested at \`<base>${root}/<resource>\`. ` +
+          "With `API_DESCRIPTION`: each `path` of the description is appended to it, after the address's own path if there is one. If the paths of all lists and of the login begin with the same part, such as `/v1`, the address may end in that part.",
         isPerAccount: true,
         needed: { in: 'api', advice: 'it is the address of the API, such as https://api.example' },
       }),
     API_LOGIN_URL: httpAddress()
       .optional()
       .register(ABOUT, {
-        text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`.`,
+        text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`; with \`API_DESCRIPTION\`, if it is not that of the description's \`login\` or \`oauth2\`.`,
         isPerAccount: true,
       }),
     ...(named(parameters, parameterSetting, (parameter) =>
@@ -319,7 +323,7 @@ const topicSettings = ({ api, lists }: ApiDescription) => ({
   TOPIC_PREFIX: name(200)
     .default(api)
     .register(ABOUT, {
-      text: `Prefix of the topics' names, as in \`${api}.${lists[0]!.name}\`.`,
+      text: `Prefix of the topics' names, as in \`${api}.${lists[0]!.name}\`. The default is the name of the API (\`api\` of the description).`,
       isPerAccount: true,
     }),
   TOPIC_PARTITIONS: integer(1, 10_000).default(6).register(ABOUT, {
@@ -364,7 +368,7 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
   RESOURCES: resources(lists)
     .default([...lists])
     .register(ABOUT, {
-      text: 'Lists to read, separated by commas; see [resources.md](resources.md).',
+      text: 'Lists to read, separated by commas; the default is all lists of the description. See [resources.md](resources.md).',
       isPerAccount: true,
     }),
   POLL_INTERVAL_MS: milliseconds(100)
@@ -401,7 +405,9 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
   PAGE_SIZE: integer(MIN_PAGE_SIZE, maxPageSize(description), ' (pages overlap)')
     .default(maxPageSize(description))
     .register(ABOUT, {
-      text: 'Number of records per page.',
+      text:
+        'Number of records per page, in lists whose requests state it. The default, which is also the most, is the smallest `limit` of all lists of the description (21 if that is less); ' +
+        'without any `limit` it is 1000.',
       isPerAccount: true,
     }),
   DELETE_LIMIT_PERCENT: percent.default(5).register(ABOUT, {
@@ -457,18 +463,26 @@ function maxPageSize({ lists }: ApiDescription): number {
 function quotaSettings(description: ApiDescription) {
   const { perMinute, scope, login } = describedQuota(description);
   return {
-    QUOTA_PER_MINUTE: integer(1, 1_000_000).default(perMinute).register(ABOUT, {
-      text: 'Number of list requests that the API allows in any 60 seconds.',
-      isPerAccount: true,
-    }),
+    QUOTA_PER_MINUTE: integer(1, 1_000_000)
+      .default(perMinute)
+      .register(ABOUT, {
+        text:
+          "Number of list requests that the API allows in any 60 seconds. The default is the smallest limit of the description's `quota`, as requests a minute. " +
+          'A value that is set here replaces it. Limits a second, the `quota` of a single list, and limits `per list` beside others `per key` stay in force.',
+        isPerAccount: true,
+      }),
     LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(login.perMinute).register(ABOUT, {
-      text: 'Number of logins that the API allows in any 60 seconds.',
+      text: 'Number of logins that the API allows in any 60 seconds. The default is `quota` of the `login` in the description, or 10.',
       isPerAccount: true,
     }),
-    QUOTA_SCOPE: oneOf('endpoint', 'key').default(scope).register(ABOUT, {
-      text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
-      isPerAccount: true,
-    }),
+    QUOTA_SCOPE: oneOf('endpoint', 'key')
+      .default(scope)
+      .register(ABOUT, {
+        text:
+          'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together. ' +
+          'The default follows from `quota` of the description: `endpoint` if all its limits are `per list`, otherwise `key`. A value that is set here replaces it.',
+        isPerAccount: true,
+      }),
     INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
       .default(73)
       .register(ABOUT, {

@@ -52,6 +52,10 @@ KAFKA_BROKERS=kafka-1.example:9092,kafka-2.example:9092
 SCHEMA_REGISTRY_URL=http://registry.example:8081
 \`\`\`
 
+This is for the built-in API, a wine API, whose defaults and names of lists and fields are in the tables. For another API add \`API_DESCRIPTION\`, and in place of \`API_KEY_FILE\` set the
+credentials that its [description](descriptions.md) uses. The description then determines the lists (\`RESOURCES\`, \`KEY_FIELDS_<LIST>\`), a setting \`API_PARAM_<NAME>\` for each of its
+\`parameters\`, and the defaults of \`TOPIC_PREFIX\`, \`PAGE_SIZE\`, \`QUOTA_PER_MINUTE\`, \`QUOTA_SCOPE\` and \`LOGIN_QUOTA_PER_MINUTE\`; a value that is set takes precedence over the description.
+
 Settings come from the environment, and from a file \`.env\` in the working folder for those that the environment does not set. An empty value
 counts as unset. Relative paths start from the working folder. Files are read once, at the start.
 
@@ -99,13 +103,20 @@ function rowsOf(shape: Readonly<Record<string, unknown>>): readonly Row[] {
     const meaning = [
       text,
       ...(phrase === undefined ? [] : [`${phrase.charAt(0).toUpperCase()}${phrase.slice(1)}.`]),
-      ...(needed && NEEDED.includes(name) ? [`Required by ${NEEDED_BY[needed.in]}.`] : []),
+      ...(needed && NEEDED.includes(name)
+        ? [`Required by ${NEEDED_BY[needed.in]}${exceptionOf(name)}.`]
+        : []),
     ].join(' ');
     const row = { name, default: value === undefined ? '' : String(value), meaning };
     if (secret === undefined) return [row];
     const inFile = `File that holds the ${secret}, instead of \`${name}\`.`;
     return [row, { name: `${name}_FILE`, default: '', meaning: inFile }];
   });
+}
+
+/** Continuation of the sentence that says which commands require a setting. */
+function exceptionOf(name: string): string {
+  return name === 'API_KEY' ? ', unless the description does not use `{api_key}`' : '';
 }
 
 function tableRow(row: Row): string {
