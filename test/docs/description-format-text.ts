@@ -7,6 +7,8 @@ interface About {
   readonly default?: string;
   /** Kinds of paging, of `auth` or other keys with which the key has an effect; absent: always. */
   readonly with?: string;
+  /** Markdown after the description of the value: what the key has an effect on. */
+  readonly note?: string;
   readonly example: string;
 }
 
@@ -17,13 +19,20 @@ const KEYS: Readonly<Record<string, About>> = {
   namespace: { default: '`cellarstream.` and the name of the API', example: 'org.shop' },
   parameters: { default: 'none', example: '[shop]' },
   headers: { default: 'none', example: '{ Accept: application/vnd.github+json }' },
-  times: { default: '`iso`', example: "{ pattern: 'yyyy-MM-dd.HH:mm:ss', zone: UTC }" },
+  times: {
+    default: '`iso`',
+    note: '. It applies to the fields `updated` and `created`, to `time` of statuses, and to `{from}` and `{to}`. The types of fields in Avro do not depend on it: they are [learned from the values](resources.md#schemas), so that a time in seconds stays a number',
+    example: "{ pattern: 'yyyy-MM-dd.HH:mm:ss', zone: UTC }",
+  },
   'times.pattern': { example: "'yyyy-MM-dd.HH:mm:ss'" },
   'times.zone': { example: 'UTC' },
   errors: { default: 'the built-in meanings', example: '{ 403: quota }' },
   auth: { example: "{ bearer: '{api_key}' }" },
   'auth.bearer': { example: "'{api_key}'" },
-  'auth.basic': { example: "['{username}', '{password}']" },
+  'auth.basic': {
+    note: ". An API key in place of the user, without a password: `['{api_key}', '']`",
+    example: "['{username}', '{password}']",
+  },
   'auth.header': { with: '`value`', example: 'X-Api-Key' },
   'auth.query': { with: '`value`', example: 'api_key' },
   'auth.value': { with: '`header`, `query`', example: "'{api_key}'" },
@@ -62,7 +71,7 @@ const KEYS: Readonly<Record<string, About>> = {
   },
   'auth.oauth2.scope': { default: 'not sent', example: 'orders:read' },
   'auth.oauth2.client_auth': { default: '`basic`', example: 'body' },
-  quota: { example: '100/min per list' },
+  quota: { note: '. See [Quota](#quota)', example: '100/min per list' },
   'quota.limits': { example: "['2/s per key', '5000/h per key']" },
   'quota.remaining': { example: '{ header: X-RateLimit-Remaining }' },
   'quota.reset': { example: '{ header: X-RateLimit-Reset, unit: epoch-s }' },
@@ -109,9 +118,18 @@ const KEYS: Readonly<Record<string, About>> = {
   'lists.*.ok': { default: 'none', example: '/success' },
   'lists.*.key': { default: 'required, or `keys`', example: 'sku+site' },
   'lists.*.keys': { with: 'no `key`', example: '[id, uuid]' },
-  'lists.*.updated': { default: 'none', example: '[date_updated, date_created]' },
-  'lists.*.created': { default: 'none', example: 'created_at' },
+  'lists.*.updated': {
+    default: 'none',
+    note: ' of the record itself, of which the first counts that has a time. That time is `source.ts_ms` of events and the default time of status changes, shows which of two states is newer, and determines where the next window of `dates` begins',
+    example: '[date_updated, date_created]',
+  },
+  'lists.*.created': {
+    default: 'none',
+    note: ', of the record itself. With it, a record that was created after the initial snapshot began is published as `c` even before the snapshot has ended; without it, as `r`. It shows no changes, so it does not replace `updated`',
+    example: 'created_at',
+  },
   'lists.*.one': {
+    note: '. `deleted` applies to its response too',
     default: 'none: single records are not requested',
     example: "{ path: '/orders/{key}' }",
   },
@@ -126,7 +144,11 @@ const KEYS: Readonly<Record<string, About>> = {
   },
   'lists.*.one.gone': { default: '`[404]`', example: '[404, 410]' },
   'lists.*.one.keys': { default: 'all keys', example: 'digits' },
-  'lists.*.deleted': { default: 'none', example: '{ at: /deleted, is: true }' },
+  'lists.*.deleted': {
+    default: 'none',
+    note: '. It also applies to the response for a single record (`one`): an API that still answers with 200 for a deleted record needs it, because the response would otherwise be published as an update',
+    example: '{ at: /deleted, is: true }',
+  },
   'lists.*.deleted.at': { example: '/deleted' },
   'lists.*.deleted.is': { example: 'true' },
   'lists.*.arrays': { default: 'none', example: '{ line_items: id }' },
@@ -142,7 +164,11 @@ const KEYS: Readonly<Record<string, About>> = {
   },
   'lists.*.statuses.subjects.*.timeOf': { with: '`time`', example: 'new' },
   'lists.*.types': { default: 'learned from the records', example: './order.avsc' },
-  'lists.*.quota': { default: "the API's limits `per list`", example: '10/min' },
+  'lists.*.quota': {
+    default: "the API's limits `per list`",
+    note: ". It counts this list's requests alone, and replaces the limits `per list`; those `per key` stay in force",
+    example: '10/min',
+  },
   'lists.*.agreed': { default: '`false`', example: 'true' },
   measured: {
     default: 'none',
@@ -178,7 +204,9 @@ const SECTIONS: Readonly<Record<string, string>> = {
 /** Continuations of the sentence at the beginning of a section. */
 const REMARKS: Readonly<Record<string, string>> = {
   auth: ', if it is not `none`: one kind.',
-  quota: ', if it is not a single limit.',
+  quota: `, if it is not a single limit. A limit with \`per list\` counts the requests of each list separately. A limit with \`per key\`, or without either, counts those of all lists together. If
+there are several limits, all of them are kept. A limit an hour or a day is kept as its part of a minute: \`5000/h\` is 83 requests a minute. [\`QUOTA_PER_MINUTE\` and
+\`QUOTA_SCOPE\`](settings.md#quota) replace the smallest limit and its scope.`,
   times: ', if it is not the name of a form.',
   'lists.*': '. `list` may have all of them as defaults for the lists that lack them.',
   measured: ', which `check --measure` prints.',
@@ -276,12 +304,19 @@ ${keys.map(row).join('\n')}
 `;
 }
 
-function row({ path, name, schema, isRequired, default: preset, with: scope, example }: FormatKey) {
+function row(key: FormatKey) {
+  const { path, name, schema, isRequired, default: preset, with: scope, note, example } = key;
   const isChoice = path.startsWith('auth.') && path.split('.').length === 2;
   const usual = preset ?? (isRequired && !isChoice ? 'required' : '');
   const value = (schema.description ?? '')
     .replace(/,? in which \{name\} is a variable/, ', a template')
     .replace('a JSON Pointer, {header: NAME} or {link: RELATION}', 'a place');
-  const cells = [`\`${name}\``, value, usual, scope ?? '', `\`${name}: ${example}\``];
+  const cells = [
+    `\`${name}\``,
+    value + (note ?? ''),
+    usual,
+    scope ?? '',
+    `\`${name}: ${example}\``,
+  ];
   return `| ${cells.join(' | ')} |`;
 }
