@@ -2,7 +2,7 @@ import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
-import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
+import { deadLetterCodec, statusChangeSchema } from '../../src/schemas/events/own-records.ts';
 import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { envelopeSchema } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/description/wine/order.ts';
@@ -159,6 +159,16 @@ ${headers.map(([name, value]) => `| \`${name}\` | \`${String(value)}\` |`).join(
 already handled a message.
 
 ${shown(examples.status)}
+
+### Status changes of another API
+
+A list with \`statuses\` in its [description](description-format.md#statuses) has the topic \`<prefix>.<list>-status-changes\`, unless \`topic\` names another one. The message is a
+\`StatusChange\` in the namespace of the list, unless \`schema\` names another record:
+
+${fieldTable(statusChangeSchema(''))}
+
+The key of the message is the key of the record, as in the record's topic, and the field \`key\` has its text. So a join by key finds the record: it is the
+newest image with that key in \`<prefix>.<list>\`. The headers are those above, with \`cellarstream.StatusChange\` as \`ce_type\`.
 
 ## Dead letters
 
