@@ -263,10 +263,15 @@ const unknownCursor: Experiment = {
     return [{ cursor: absentKey(keysOf(first)), offset: 0, pageSize: size }];
   },
   ifRefused: 'not refuted',
-  judge: ({ first }, [reply]) =>
-    placeIn(first, reply!) === 0
-      ? warning('silently the front of the list, so a reading may begin anew behind a deletion')
-      : stands(replyText(reply!)),
+  judge: ({ first, list }, [reply]) => {
+    if (placeIn(first, reply!) !== 0) return stands(replyText(reply!));
+    // Pages after a key overlap, so a scan notices a page that is not the one requested. Pages after a cursor do not.
+    const effect =
+      list.paging === 'after'
+        ? 'a scan notices that after a deletion, reads pages again and misses none'
+        : 'a scan whose cursor has expired may begin anew unnoticed';
+    return warning(`silently the front of the list: ${effect}`);
+  },
 };
 
 /** The total against the first page; it may have a request of its own. */

@@ -170,7 +170,12 @@ describe('a server that lies', () => {
     [
       'gives the front for an unknown cursor',
       'after',
-      'paging: after a key or cursor that never was: silently',
+      'silently the front of the list: a scan notices that after a deletion, reads pages again',
+    ],
+    [
+      'gives the front for an unknown cursor',
+      'cursor',
+      'silently the front of the list: a scan whose cursor has expired may begin anew',
     ],
     [
       'has stamps of whole days',
