@@ -3,11 +3,14 @@
 import { defer, Subject, switchMap, tap } from 'rxjs';
 import type { Observable, Subscription } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import type { JsonObject } from '../schemas/json/json.ts';
 import type { CheckedCertificate } from './check-certificate.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions, Source } from './replay.ts';
 import { TableCheck } from './check-certificate.ts';
+import { jsonEvents } from './topic.ts';
+import type { Topic, ValueReader } from './topic.ts';
 
 /** Change of one record of an in-memory table, caused by a message. */
 export interface TableChange<Image> {
@@ -21,8 +24,10 @@ export interface TableChange<Image> {
 /** Options of {@link table}: the source of its records, and callbacks. */
 export interface TableOptions<Image>
   extends
-    Source<ChangeEvent<Image>>,
+    Omit<Source<ChangeEvent<Image>>, 'topic'>,
     Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry' | 'certificates'> {
+  /** The topic, or the name of a topic whose images are the API's JSON, such as that of a list of another API. */
+  readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
    * Called with the result of comparing the table with a certificate: whether the table has the same keys with the same sequences. This
    * happens for the list's newest certificate (count and digest of the list's records after a full scan) and each later one, once the table
@@ -82,13 +87,13 @@ export interface Table<Image> {
  * orders.changes$.subscribe(({ key, after }) => console.log(key, after));
  * ```
  */
-export function table<Image>(source: TableOptions<Image>): Table<Image>;
+export function table<Image = JsonObject>(source: TableOptions<Image>): Table<Image>;
 /**
  * Like `table` without `select`, but stores only what `select` returns for each image.
  *
  * @param select Returns the part of an image to store, or undefined to store nothing. If it throws, the table ends with that error.
  */
-export function table<Image, Held>(
+export function table<Image = JsonObject, Held = Image>(
   source: TableOptions<Image>,
   select: (image: Image, key: string) => Held,
 ): Table<Held>;
@@ -97,6 +102,10 @@ export function table<Image>(
   select: (image: Image, key: string) => unknown = (image) => image,
 ): Table<unknown> {
   return new TopicTable(source, select);
+}
+
+function jsonTopic<Image>(name: string): Topic<ChangeEvent<Image>> {
+  return { name, values: jsonEvents as ValueReader<unknown> as ValueReader<ChangeEvent<Image>> };
 }
 
 /**
@@ -128,15 +137,16 @@ class TopicTable<Image, Held> implements Table<Held> {
       this.#reject = reject;
     });
     this.ready.catch(() => undefined); // `changes$` reports the error as well, so a caller may ignore `ready`
+    const topic = typeof source.topic === 'string' ? jsonTopic<Image>(source.topic) : source.topic;
     const events$ = replay({
-      ...source,
+      ...{ ...source, topic },
       to: 'never',
       onCaughtUp: this.#resolve,
       ...(onCertificate && {
         onCertificate: (published) => onCertificate(this.#check!.judge(published, Date.now())),
       }),
     });
-    const checked$ = defer(() => TableCheck.of(source.kafka, source.topic.name)).pipe(
+    const checked$ = defer(() => TableCheck.of(source.kafka, topic.name)).pipe(
       tap((check) => (this.#check = check)),
       switchMap(() => events$),
     );

@@ -228,7 +228,7 @@ const listKeys = {
       at: pointer('the place in a record'),
       is: z.union([z.string(), z.number(), z.boolean(), z.null()]).describe('a value'),
     })
-    .describe('how the list shows a deleted record: {at, is}'),
+    .describe('how a response shows a deleted record: {at, is}'),
   arrays: z
     .record(z.string(), text('the field that identifies an element'))
     .describe(

@@ -57,6 +57,17 @@ it('keeps of each image what is asked for', async () => {
   held.close();
 });
 
+it('takes a topic by its name, with images as JSON', async () => {
+  const clients = clientsForTest();
+  const topic = topicsUnder('table-named').orders.name;
+  const orders = await writtenOrders(clients, topic);
+  await orders.write('7', { order_number: 7, payment_status: 'Paid' });
+  const held = table({ ...clients, topic });
+  await held.ready;
+  expect(held.get('7')).toMatchObject({ order_number: 7, payment_status: 'Paid' });
+  held.close();
+});
+
 it('says that there is no such topic', async () => {
   const held = table({ ...clientsForTest(), topic: topicsUnder('table-nowhere').orders });
   await expect(held.ready).rejects.toMatchObject({ code: 'POSITION' });

@@ -72,6 +72,9 @@ it('a table holds images, or what is kept of them', () => {
   expectTypeOf(api.table(orders)).toEqualTypeOf<Table<Order>>();
   expectTypeOf(api.table(orders, ({ sales_tax }) => sales_tax ?? 0)).toEqualTypeOf<Table<number>>();
   expectTypeOf(api.table({ ...source, topic: topics.products })).toEqualTypeOf<Table<JsonObject>>();
+  expectTypeOf(api.table({ ...source, topic: 'shop.orders' })).toEqualTypeOf<Table<JsonObject>>();
+  const ids = api.table({ ...source, topic: 'shop.orders' }, ({ id }) => id === 1);
+  expectTypeOf(ids).toEqualTypeOf<Table<boolean>>();
   // @ts-expect-error: status changes have no images
   api.table({ ...source, topic: topics.orderStatusChanges });
 });
