@@ -13,7 +13,7 @@ export type ErrorCode =
   | 'QUOTA_EXCEEDED'
   /**
    * The API responded with an error status that has no code of its own. The status decides whether the request is retried, unless the
-   * context has `canPass` (see {@link isRetryable}).
+   * context has `canPass`: true makes the error temporary, false final.
    */
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the format of the API's lists. */
