@@ -84,7 +84,8 @@ const API = {
     isPerAccount: true,
     needed: {
       in: 'api',
-      advice: 'the account owner makes a key in the admin settings, on the API access page',
+      advice:
+        'the key of the API; that of the built-in API is made by the account owner in the admin settings, on the API access page',
     },
   }),
   API_USERNAME: credential('username', 'user name'),
