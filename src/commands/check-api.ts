@@ -267,6 +267,12 @@ class ApiCheck {
       const { pageSize } = this.#config.poll;
       const keyFields = keyFieldsOf(list, this.#config, data);
       const checked = { pageSize, keyFields: keyFields ?? [] };
+      if (keyFields && data.length > 0 && !data.some(keyOfFields(keyFields))) {
+        throw new CellarstreamError(
+          'API_ANSWER',
+          `none of the ${data.length} records of the first page has the key ${keyFields.join('+')}: correct key in the description, or KEY_FIELDS`,
+        );
+      }
 
       const isByOffset = list.paging === 'offset'; // the checks of pages and total request odd list offsets
       const paging = isByOffset ? await checkPaging(answer, ask, { ...checked, plan }) : [];

@@ -16,6 +16,8 @@ export interface ReadingRules {
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
+  /** Whether the last page of a list that has records may be empty: nothing else shows its end, or its last record has a next page. */
+  readonly mayEndEmpty: boolean;
   /** Whether two scans that have the same keys prove that all other records are deleted. */
   readonly isAgreed: boolean;
 }
@@ -29,6 +31,8 @@ export function readingRules(list: ListDescription): ReadingRules {
     hasTotal: total !== undefined,
     endsAtTotal: isByOffset && total !== undefined,
     endsEmpty: !showsEnd(list),
+    // Agreement alone must not rest on scans that a faulty empty response has cut short.
+    mayEndEmpty: !showsEnd(list) || (list.next !== undefined && list.more === undefined && !agreed),
     isAgreed: agreed,
   };
 }

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import avro from 'avsc';
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document } from 'yaml';
 import { z } from 'zod';
-import { CellarstreamError } from '../core/errors.ts';
+import { CellarstreamError, describeError } from '../core/errors.ts';
 import { listNamespace } from '../schemas/avro/avro-name.ts';
 import { loadSchema } from '../schemas/avro/avro-schema.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
@@ -56,9 +56,12 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
     throw invalid([`${at(0)} the file is empty; expected format, api, auth, quota and lists`]);
   }
 
+  const wrongAlias = wrongAliasIn(document);
+  if (wrongAlias) throw invalid([`${at(wrongAlias.position)} ${wrongAlias.message}`]);
+
   const problems: Problem[] = [];
   const schemas = new Map<string, RecordSchema>();
-  const result = descriptionFormat.safeParse(document.toJS(), { error: messageOf });
+  const result = descriptionFormat.safeParse(contentOf(document, at(0)), { error: messageOf });
   if (result.success) {
     problems.push(...loadSchemas(result.data, dirname(path), schemas));
     problems.push(...problemsOf(result.data, schemas));
@@ -72,6 +75,33 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
     throw invalid(placed.map((each) => `${at(each.position)} ${textOf(each)}`));
   }
   return descriptionOf(result.data!, schemas);
+}
+
+/** Returns the first alias without an anchor, or inside the node of its own anchor; undefined if there is none. */
+function wrongAliasIn(document: Document): { position: number; message: string } | undefined {
+  let found: ReturnType<typeof wrongAliasIn>;
+  visit(document, {
+    Alias: (_, alias, ancestors) => {
+      const { source } = alias;
+      const position = alias.range?.[0] ?? 0;
+      const node = alias.resolve(document);
+      if (!node) found = { position, message: `*${source} has no anchor &${source} before it` };
+      else if (ancestors.includes(node)) {
+        found = { position, message: `*${source} is inside of its own anchor &${source}` };
+      }
+      return found ? visit.BREAK : undefined;
+    },
+  });
+  return found;
+}
+
+/** Returns the content of a document. Its aliases may stand for too many nodes. */
+function contentOf(document: Document, place: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    throw invalid([`${place} ${describeError(error)}`]);
+  }
 }
 
 function invalid(lines: readonly string[]): CellarstreamError {

@@ -114,6 +114,20 @@ lists:
     expect(pagedBy('/orders/{page}')).toBe(false);
   });
 
+  it('names an alias without an anchor, and one inside of its own', () => {
+    const aliased = (text: string) => mistakesIn(shop.replace('quota: 2/s per key', text));
+    expect(aliased('quota: *nope')).toEqual(['shop.yaml:5:8 *nope has no anchor &nope before it']);
+    expect(aliased('quota: &own { limits: [*own] }')).toEqual([
+      'shop.yaml:5:24 *own is inside of its own anchor &own',
+    ]);
+    const many = Array.from(
+      { length: 12 },
+      (_, n) => `x${n}: &x${n} [${`*x${n - 1}, `.repeat(9)}]`,
+    );
+    const [line] = mistakesIn(`x: &x-1 [1]\n${many.join('\n')}\n`);
+    expect(line).toMatch(/^shop\.yaml:1:1 /);
+  });
+
   it('says which file cannot be read', () => {
     expect(() => readDescription('none/shop.yaml')).toThrow('cannot read none/shop.yaml (ENOENT)');
   });

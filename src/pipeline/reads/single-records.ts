@@ -39,7 +39,9 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { one, request, settle, onRefused } = options;
   let witness: string | undefined;
 
-  const canRequest = (key: string) => one !== undefined && (!one.digitsOnly || /^\d+$/.test(key));
+  // Not even encoded can `.` and `..` be the segment of a path: such an address is that of the folder or the one above.
+  const canRequest = (key: string) =>
+    one !== undefined && key !== '.' && key !== '..' && (!one.digitsOnly || /^\d+$/.test(key));
   const find = (key: string, limit: Limit) => request({ key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
     if (!recordsOf(answer).isReadable) {

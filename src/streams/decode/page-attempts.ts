@@ -92,12 +92,12 @@ export function cursorPatience(): PagePatience {
 /** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
-/** Whether a request with a cursor failed because the server refused it. */
+/** Whether a request with a cursor failed because the server refused the cursor, or because it is an address of another origin. */
 export function isCursorRefused(error: unknown): boolean {
   return (
     error instanceof CellarstreamError &&
     error.code === 'API_STATUS' &&
-    CURSOR_REFUSALS.has(Number(error.context.status))
+    (error.context.isCursorRefused === true || CURSOR_REFUSALS.has(Number(error.context.status)))
   );
 }
 

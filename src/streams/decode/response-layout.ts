@@ -2,7 +2,13 @@
 
 import { totalRequestOf } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
-import { isJsonObject, pointerNames, pointerStep, valueAt } from '../../schemas/json/json.ts';
+import {
+  isJsonObject,
+  JsonNumber,
+  pointerNames,
+  pointerStep,
+  valueAt,
+} from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 import type { HttpResponse } from '../http/http.ts';
@@ -189,7 +195,8 @@ function linkTarget(header: string, relation: string): string | undefined {
 
 /** Returns a cursor or an address as a text; undefined if there is none. */
 function cursorIn(value: JsonValue | undefined): string | undefined {
-  const isCursor = typeof value === 'number' || (typeof value === 'string' && value !== '');
+  const isNumber = typeof value === 'number' || value instanceof JsonNumber;
+  const isCursor = isNumber || (typeof value === 'string' && value !== '');
   return isCursor ? String(value) : undefined;
 }
 

@@ -117,6 +117,7 @@ export class RequestPlan {
     throw new CellarstreamError(
       'API_STATUS',
       `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL or the place next`,
+      { context: { isCursorRefused: true } },
     );
   }
 }

@@ -50,6 +50,8 @@ export interface Pager {
   observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
   /** Whether the list continues after a page, by what the response shows. */
   hasNext(page: ReceivedPage): boolean;
+  /** Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. */
+  continuesAfterEmpty(page: ReceivedPage): boolean;
   /** Returns the position after a page that joined; undefined if the response does not show where the list continues. */
   next(page: ReceivedPage): Position | undefined;
   /**
@@ -139,6 +141,10 @@ class OffsetPager implements Pager {
     return answer.hasNext;
   }
 
+  continuesAfterEmpty(): boolean {
+    return false;
+  }
+
   /** If a page begins where a short one ended, the short page was not the last: the server serves no larger pages. */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
@@ -189,6 +195,10 @@ abstract class SequentialPager implements Pager {
 
   observe(): undefined {
     return undefined;
+  }
+
+  continuesAfterEmpty(_page: ReceivedPage): boolean {
+    return false;
   }
 
   abstract hasNext(page: ReceivedPage): boolean;
@@ -259,6 +269,11 @@ class CursorPager extends SequentialPager {
 
   hasNext({ answer, records }: ReceivedPage): boolean {
     return answer.hasNext && (records.length > 0 || this.#list.next !== undefined);
+  }
+
+  override continuesAfterEmpty({ requested, answer }: ReceivedPage): boolean {
+    const { next } = answer;
+    return answer.hasNext && next !== undefined && next !== requested.cursor;
   }
 
   next({ requested, answer, begin, records }: ReceivedPage): Position | undefined {

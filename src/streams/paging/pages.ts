@@ -271,7 +271,7 @@ class Scan {
 
     if (joint.swapped && !this.#isReordered) tell('reordered');
     this.#isReordered ||= joint.swapped || at.isBlind === true;
-    if (records.length === 0) this.#emptyAt = begin;
+    if (records.length === 0 && !this.#pager.continuesAfterEmpty(page)) this.#emptyAt = begin;
     if (joint.anchored) return this.#positionAfterJoined(page, tell);
     tell(joint.adrift ? 'adrift' : 'stepped-back');
     this.#leftOut.add(this.#standstill.failed(records, this.#leftOut.fields()));

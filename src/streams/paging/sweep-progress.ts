@@ -210,7 +210,7 @@ export function sweepAfter(
   if (next) return { ...read, position: next };
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
     isAtEnd: !rules.endsAtTotal || offset + length === total,
-    isEmpty: length === 0 && !rules.endsEmpty,
+    isEmpty: length === 0 && !rules.mayEndEmpty,
     // A request for the whole list states no page size, so a server may cap it at any number.
     fitsOnePage: !rules.isWhole && offset === 0 && length < pageSize,
   });

@@ -49,6 +49,8 @@ describe('singleRecords', () => {
     };
     expect(canRequest({})).toEqual([true, false]);
     expect(canRequest({ digitsOnly: false })).toEqual([true, true]);
+    const any = singleRecords({ one: { ...one!, digitsOnly: false }, ...given });
+    expect(['.', '..', '...', 'a/..'].map(any.canRequest)).toEqual([false, false, true, true]);
     expect(singleRecords({ one: undefined, ...given }).canRequest('7')).toBe(false);
   });
 

@@ -104,6 +104,16 @@ describe('the places of a list', () => {
     expect(await page(list, `{"data":[{"id":1}],"next":${next}}`)).toMatchObject({ hasNext });
   });
 
+  it.each([
+    ['"c2"', 'c2'],
+    ['17', '17'],
+    ['9007199254740993020', '9007199254740993020'],
+  ])('show the cursor %s without loss', async (shown, next) => {
+    const list = { paging: 'cursor', next: '/next' } as const;
+    const { answer } = await read(list, PAGE, { text: `{"data":[{"id":1}],"next":${shown}}` });
+    expect(answer.next).toBe(next);
+  });
+
   it('show no next page of a list that is one response', async () => {
     const list = { paging: 'none', records: '' } as const;
     expect(await page(list, '[{"id":1}]')).toMatchObject({ hasNext: false, total: undefined });

@@ -260,6 +260,62 @@ describe('a refused cursor', () => {
   });
 });
 
+describe('an address of another origin as the next page', () => {
+  const foreign = 'https://evil.example/things?x=1';
+  const refusing = (server: Server, place: PagePlace) => {
+    const list = LISTS.link;
+    new RequestPlan({ baseUrl: new URL('https://api.example'), list }).requestOf(place);
+    return server.answer(place);
+  };
+
+  it('makes the scan begin again, like a refused cursor', () => {
+    const server = new Server('link', 7, 0);
+    let answers = 0;
+    const { troubles, read } = readingOf('link', (place) => {
+      const page = refusing(server, place);
+      return answers++ === 1 ? { ...page, hasNext: true, next: foreign } : page;
+    });
+    expect(troubles).toEqual(['expired']);
+    expect([...read].sort()).toEqual([...server.initial].sort());
+  });
+
+  it('at a stored position does so too', () => {
+    const server = new Server('link', 7, 0);
+    const stored = { ...BEGINNING, offset: 30, cursor: foreign };
+    const { troubles, read } = readingOf('link', (place) => refusing(server, place), stored);
+    expect(troubles).toEqual(['expired']);
+    expect([...read].sort()).toEqual([...server.initial].sort());
+  });
+});
+
+describe('an empty page', () => {
+  it('is not the last one if it shows another cursor: servers filter pages', () => {
+    const server = new Server('cursor', 7, 0);
+    let answers = 0;
+    const { troubles, read } = readingOf('cursor', (place) => {
+      if (answers++ === 1)
+        return { ...answer([], { total: undefined, hasNext: true }), next: 'c1190' };
+      return server.answer(place);
+    });
+    expect(troubles).toEqual([]);
+    expect(read).toContain(server.initial.at(-1));
+  });
+
+  it('is the last one if it shows the cursor that was asked for', () => {
+    const server = new Server('cursor', 7, 0);
+    const { troubles, read } = readingOf('cursor', (place) => {
+      const page = server.answer(place);
+      const next = page.next ?? place.cursor ?? 'c1000';
+      const last = String(server.initial.at(-1));
+      return page.hasNext
+        ? page
+        : { ...page, hasNext: true, next: page.data.length > 0 ? `c${last}` : next };
+    });
+    expect(troubles).toEqual([]);
+    expect([...read].sort()).toEqual([...server.initial].sort());
+  });
+});
+
 describe('a list without an end', () => {
   it('ends where the server shows the same cursor again', () => {
     const server = new Server('cursor', 7, 0);

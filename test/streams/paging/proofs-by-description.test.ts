@@ -81,6 +81,8 @@ function swept(
     intervalMs = EVERY_MS,
     forMs = 180_000,
     isEndless = false,
+    /** The last record, too, has a cursor: behind it is an empty page. */
+    isTrailing = false,
   } = {},
 ): Swept {
   const scheduler = virtualTime();
@@ -101,6 +103,12 @@ function swept(
             timer(5, scheduler).pipe(
               map(() => {
                 const all = rows(scheduler.now(), requests++);
+                if (isTrailing) {
+                  const answered = answerOf(list, all, page);
+                  const end = Number(page.cursor ?? 0) + answered.data.length;
+                  const hasNext = answered.data.length > 0;
+                  return { ...answered, hasNext, ...(hasNext && { next: String(end) }) };
+                }
                 if (!isEndless) return answerOf(list, all, page);
                 // The last page is served again and again.
                 const cursor = String(Math.min(Number(page.cursor ?? 0), all.at(-PAGE - 1)!));
@@ -172,6 +180,16 @@ describe('a record that is deleted', () => {
       expect(possibleLevels(list)).toContain(level);
     },
   );
+});
+
+it('a list whose last record has a cursor is read to its end, which is an empty page', () => {
+  const counted = swept(COUNTED, ONE_DELETED, { isTrailing: true });
+  expect(counted.gone).toEqual(['7']);
+  expect(counted.levels.at(-1)).toBe('counted');
+  const { gone, levels } = swept(BY_CURSOR, ONE_DELETED, { isTrailing: true });
+  expect(gone).toEqual([]);
+  expect(new Set(levels)).toEqual(new Set(['read']));
+  expect(swept(AGREED, ONE_DELETED, { isTrailing: true }).gone).toEqual([]);
 });
 
 it('a missing record has a list read more often only where that may prove something', () => {
