@@ -31,8 +31,7 @@ export function readingRules(list: ListDescription): ReadingRules {
     hasTotal: total !== undefined,
     endsAtTotal: isByOffset && total !== undefined,
     endsEmpty: !showsEnd(list),
-    // Agreement alone must not rest on scans that a faulty empty response has cut short.
-    mayEndEmpty: !showsEnd(list) || (list.next !== undefined && list.more === undefined && !agreed),
+    mayEndEmpty: !showsEnd(list) || (list.next !== undefined && list.more === undefined),
     isAgreed: agreed,
   };
 }

@@ -211,6 +211,7 @@ export function sweepAfter(
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
     isAtEnd: !rules.endsAtTotal || offset + length === total,
     isEmpty: length === 0 && !rules.mayEndEmpty,
+    isDubious: length === 0 && !rules.endsEmpty,
     // A request for the whole list states no page size, so a server may cap it at any number.
     fitsOnePage: !rules.isWhole && offset === 0 && length < pageSize,
   });
@@ -227,12 +228,12 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
  * Returns the progress after the last page of a sweep, with its proof.
  *
  * @param last `isAtEnd`: the page ends at `total`; `fitsOnePage`: the page is also the first one, and has fewer records than
- * requested.
+ * requested; `isDubious`: the page is empty although others may show the end, so a faulty response may have cut the scan short.
  */
 function sweepEnded(
   sweep: SweepProgress,
   { isConsistent, isPolled, rules, now, proofMs }: SweptPage,
-  last: { readonly isAtEnd: boolean; readonly isEmpty: boolean; readonly fitsOnePage: boolean },
+  last: Readonly<Record<'isAtEnd' | 'isEmpty' | 'isDubious' | 'fitsOnePage', boolean>>,
 ): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
   // An empty list proves nothing: a faulty response is more likely than the deletion of all records. The list may also become empty
@@ -253,9 +254,10 @@ function sweepEnded(
   const cut = isCut ? { total: shown.top, since } : null;
   const read: SweepProgress = { ...sweep, peak: shown.peak, proof, cut };
   const byAgreement = proof === 'complete' && !rules.isWhole;
+  const mayAgree = rules.isAgreed && !last.isDubious;
   // A rejected record may be the record of any missing key.
   const mayProve =
-    proof !== 'complete' || ((rules.isWhole || rules.isAgreed) && sweep.counts?.rejected === 0);
+    proof !== 'complete' || ((rules.isWhole || mayAgree) && sweep.counts?.rejected === 0);
   if (!mayProve || isCut) return read;
   const newest: ProvingScan = {
     ...{ number, beganAt, at: now },

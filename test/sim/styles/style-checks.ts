@@ -7,11 +7,12 @@ import type { Style } from './style.ts';
 
 /**
  * Whether a list lets a deletion be proven, so that it has to be published in the end. A list with `total` alone is proven by two
- * readings that count it exactly, and one with `agreed` alone by two readings in which no page repeats a record of another. A list without a
- * total order promises neither.
+ * readings that count it exactly, and one with `agreed` alone by two readings in which no page repeats a record of another and the
+ * last one has records. A list without a total order promises neither.
  */
-export function owesDeletions({ total, one, hasTombstones, agreed, isUnstable }: Style): boolean {
-  const isReadable = (agreed || total !== undefined) && !isUnstable;
+export function owesDeletions(style: Style): boolean {
+  const { total, one, hasTombstones, agreed, isUnstable, isTrailing } = style;
+  const isReadable = ((agreed && !isTrailing) || total !== undefined) && !isUnstable;
   return one !== undefined || hasTombstones || isReadable;
 }
 

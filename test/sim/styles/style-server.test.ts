@@ -22,7 +22,9 @@ interface Model {
 
 function modelOf(seed: number, more: Partial<Style> = {}): Model {
   const chance = new Chance(seed);
-  const style = { ...drawStyle(new Chance(seed, 'style')), ...more };
+  // The usual page loop ends at an empty page.
+  const usual = { isTrailing: false, hasEmptyPages: false };
+  const style = { ...drawStyle(new Chance(seed, 'style')), ...usual, ...more };
   const list = new StyleList(style, chance, new SimTime(Date.UTC(2026, 0, 1)), 100);
   return { style, list, server: new StyleServer(style, list, chance) };
 }

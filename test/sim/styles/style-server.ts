@@ -19,6 +19,8 @@ export interface Asked {
 interface Page {
   readonly from: number;
   readonly size: number;
+  /** Cursor of the same place, of a page that is empty although the list continues. */
+  readonly again?: string;
 }
 
 /** Answers the requests for one list as a style has it: no faults, no quota, no token. */
@@ -70,7 +72,8 @@ export class StyleServer {
     const page = this.#placeOf(rows, parameter, url, Math.min(asked, this.#style.most));
     if (typeof page === 'number') return given(page, { error: 'no such cursor' });
     const { from, size } = page;
-    const shown = rows.slice(from, from + size);
+    const isEmptied = page.again !== undefined;
+    const shown = isEmptied ? [] : rows.slice(from, from + size);
     const end = from + shown.length;
     const hasMore = paging !== 'none' && shown.length > 0 && end < rows.length;
     const headers: Record<string, string> = {};
@@ -82,7 +85,9 @@ export class StyleServer {
     if (total && total !== 'request') put(total, names.total, rows.length);
     if (more) put(more, names.more, hasMore);
     if (paging === 'cursor' || paging === 'link') {
-      const cursor = hasMore ? this.#cursorAt(end, shown.at(-1)!) : null;
+      const isTrailing = this.#style.isTrailing && shown.length > 0;
+      const after = hasMore || isTrailing ? this.#cursorAt(end, shown.at(-1)!) : null;
+      const cursor = page.again ?? after;
       const address = cursor !== null && paging === 'link' ? this.#link(url, cursor) : cursor;
       if (next !== 'Link') put(next, names.next, address);
       else if (address !== null) headers.link = `<${address}>; rel="next"`;
@@ -146,7 +151,10 @@ export class StyleServer {
       case 'link': {
         const cursor =
           paging === 'link' ? url.searchParams.get(names.cursor) : parameter(names.cursor);
-        return { from: cursor ? this.#behind(rows, cursor) : 0, size };
+        const from = cursor ? this.#behind(rows, cursor) : 0;
+        const isEmptied =
+          this.#style.hasEmptyPages && cursor && !cursor.endsWith('~') && this.#chance.is(0.1);
+        return { from, size, ...(isEmptied && { again: `${cursor}~` }) };
       }
     }
   }
@@ -170,7 +178,7 @@ export class StyleServer {
 
   /** Index of the first row behind a cursor. */
   #behind(rows: readonly Row[], cursor: string): number {
-    const text = Buffer.from(cursor, 'base64url').toString();
+    const text = Buffer.from(cursor.replace('~', ''), 'base64url').toString();
     const place = JSON.parse(text) as { end: number } | { id: number; stamp: number };
     if ('end' in place) return place.end;
     const { sort } = this.#style;

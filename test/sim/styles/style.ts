@@ -39,6 +39,10 @@ export interface Style {
   readonly keyFields: readonly [string] | readonly [string, string];
   readonly auth: 'login' | 'none';
   readonly names: Names;
+  /** Whether the last record has a cursor, too, behind which is an empty page. */
+  readonly isTrailing: boolean;
+  /** Whether some pages are empty although the list continues, as if their records were filtered out. */
+  readonly hasEmptyPages: boolean;
 }
 
 /** Names of parameters and fields, none of them the wine API's. */
@@ -121,6 +125,9 @@ export function drawStyle(chance: Chance): Style {
       updated: chance.pick(['changed', 'modified on']),
       variables: chance.is(0.5) ? 'variables' : undefined,
     },
+    // Drawn last: seeds of earlier versions draw the same lists.
+    isTrailing: isByNext && chance.is(0.3),
+    hasEmptyPages: isByNext && chance.is(0.2),
   };
 }
 
