@@ -99,7 +99,9 @@ function endInWords({ more, next, total, paging }: ListDescription): string {
     ...(more === undefined ? [] : [`${placeInWords(more)} says that there is no more`]),
     ...(next === undefined ? [] : [`${placeInWords(next)} shows no next page`]),
     ...(total === undefined ? [] : [`as many as ${placeInWords(total)} says were read`]),
-    'a page is empty',
+    paging === 'cursor' || paging === 'link'
+      ? 'a page is empty and shows no other next page'
+      : 'a page is empty',
   ];
   return `the list ends when ${ends.join(', or ')}`;
 }
