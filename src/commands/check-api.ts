@@ -26,6 +26,7 @@ import { steadyScheduler } from '../core/clock.ts';
 import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
 import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
+import { keyFieldsSetting } from '../config/settings.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed, totalName } from '../description/description.ts';
@@ -270,7 +271,7 @@ class ApiCheck {
       if (keyFields && data.length > 0 && !data.some(keyOfFields(keyFields))) {
         throw new CellarstreamError(
           'API_ANSWER',
-          `none of the ${data.length} records of the first page has the key ${keyFields.join('+')}: correct key in the description, or KEY_FIELDS`,
+          `none of the ${data.length} records of the first page has the key ${keyFields.join('+')}: correct key in the description, or ${keyFieldsSetting(resource)}`,
         );
       }
 
