@@ -1,5 +1,5 @@
 import { CellarstreamError } from '../core/errors.ts';
-import { totalName } from '../description/description.ts';
+import { totalNames } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { LEVEL_WORDS } from '../description/levels.ts';
 import { cappedListText } from '../observe/capped-list-text.ts';
@@ -57,8 +57,7 @@ export function logHooks(
   logger: LineLogger,
   lists: readonly ListDescription[] = [],
 ): Required<Omit<Hooks, MeteredHook>> {
-  const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
-  const totalOf = (resource: string) => totals.get(resource) ?? 'the total';
+  const totalOf = totalNames(lists);
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
   const tallies = new Map<string, PublishedTally>();

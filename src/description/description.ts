@@ -141,6 +141,12 @@ export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
+/** Returns the function that gives the name of the total of the list with a name. */
+export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
+  const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
+  return (resource) => totals.get(resource) ?? 'the total';
+}
+
 /** Returns the lists with these names. @throws RangeError as {@link listNamed}. */
 export function listsNamed(
   description: Pick<ApiDescription, 'lists'>,

@@ -134,7 +134,6 @@ function subjectInWords({
 function deletionsInWords(list: ListDescription): string {
   const { deleted, one } = list;
   const levels = possibleLevels(list);
-  const isBySorting = levels.every((level) => level === 'anchored') && needsKeyOrder(list);
   const ways = [
     ...(deleted ? [`a read shows ${deleted.at} as ${JSON.stringify(deleted.is)}`] : []),
     ...(one ? ['a full scan does not show the record, and two single reads find none'] : []),
@@ -143,7 +142,7 @@ function deletionsInWords(list: ListDescription): string {
       : []),
     ...(!one && levels[0] !== 'agreed' && canProveAbsence(list)
       ? [
-          `a record is absent from two full scans${isBySorting ? ' of a list that is sorted by its key' : ''}`,
+          `a record is absent from two full scans${canProveAbsence(list, false) ? '' : ' of a list that is sorted by its key'}`,
         ]
       : []),
   ];

@@ -25,13 +25,14 @@ export interface ReadingRules {
 export function readingRules(list: ListDescription): ReadingRules {
   const { paging, total, agreed } = list;
   const isByOffset = isPagedByOffset(list);
+  const endsEmpty = !showsEnd(list);
   return {
     overlaps: paging === 'after' || isByOffset,
     isWhole: paging === 'none',
     hasTotal: total !== undefined,
     endsAtTotal: isByOffset && total !== undefined,
-    endsEmpty: !showsEnd(list),
-    mayEndEmpty: !showsEnd(list) || (list.next !== undefined && list.more === undefined),
+    endsEmpty,
+    mayEndEmpty: endsEmpty || (list.next !== undefined && list.more === undefined),
     isAgreed: agreed,
   };
 }

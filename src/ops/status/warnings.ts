@@ -1,7 +1,7 @@
 // Warnings about problems that do not stop the service: from hooks about lists, deletions and resyncs, and from repeated retries.
 
 import { cappedListText } from '../../observe/capped-list-text.ts';
-import { totalName } from '../../description/description.ts';
+import { totalNames } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
@@ -44,8 +44,8 @@ interface Raised extends Pick<Warning, 'kind' | 'resource'> {
 export class Warnings {
   readonly #now: () => number;
   readonly #retries: RetryWarnings;
-  /** Name of each list's total, by the list's name. */
-  readonly #totals: ReadonlyMap<string, string>;
+  /** Returns the name of a list's total. */
+  readonly #totalOf: (resource: string) => string;
   /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
   /** Number and start time of the current series of consecutive sweeps without proof of deletions, by list. */
@@ -59,7 +59,7 @@ export class Warnings {
    */
   constructor(now: () => number, lists: readonly ListDescription[]) {
     this.#now = now;
-    this.#totals = new Map(lists.map((list) => [list.name, totalName(list)]));
+    this.#totalOf = totalNames(lists);
     this.#retries = new RetryWarnings(now);
   }
 
@@ -163,10 +163,6 @@ export class Warnings {
       .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
       .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
     return [...lasting, ...this.#retries.all(causes)].sort((a, b) => b.at - a.at);
-  }
-
-  #totalOf(resource: string): string {
-    return this.#totals.get(resource) ?? 'the total';
   }
 
   #raise({ kind, resource, detail = '', forMs, text }: Raised): void {

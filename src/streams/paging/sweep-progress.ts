@@ -210,8 +210,7 @@ export function sweepAfter(
   if (next) return { ...read, position: next };
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
     isAtEnd: !rules.endsAtTotal || offset + length === total,
-    isEmpty: length === 0 && !rules.mayEndEmpty,
-    isDubious: length === 0 && !rules.endsEmpty,
+    isEmpty: length === 0,
     // A request for the whole list states no page size, so a server may cap it at any number.
     fitsOnePage: !rules.isWhole && offset === 0 && length < pageSize,
   });
@@ -228,17 +227,19 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
  * Returns the progress after the last page of a sweep, with its proof.
  *
  * @param last `isAtEnd`: the page ends at `total`; `fitsOnePage`: the page is also the first one, and has fewer records than
- * requested; `isDubious`: the page is empty although others may show the end, so a faulty response may have cut the scan short.
+ * requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
   { isConsistent, isPolled, rules, now, proofMs }: SweptPage,
-  last: Readonly<Record<'isAtEnd' | 'isEmpty' | 'isDubious' | 'fitsOnePage', boolean>>,
+  last: { readonly isAtEnd: boolean; readonly isEmpty: boolean; readonly fitsOnePage: boolean },
 ): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
   // An empty list proves nothing: a faulty response is more likely than the deletion of all records. The list may also become empty
   // during a sweep; then the last page is the empty one.
-  if (distinct === 0 || last.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
+  if (distinct === 0 || (last.isEmpty && !rules.mayEndEmpty)) {
+    return { ...sweep, proof: 'nothing', proving: [] };
+  }
   if (!isConsistent || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
   // Without a total, the list may be capped at the number of records that it shows.
@@ -254,7 +255,8 @@ function sweepEnded(
   const cut = isCut ? { total: shown.top, since } : null;
   const read: SweepProgress = { ...sweep, peak: shown.peak, proof, cut };
   const byAgreement = proof === 'complete' && !rules.isWhole;
-  const mayAgree = rules.isAgreed && !last.isDubious;
+  // If other pages show the end, a faulty response may have cut the scan short.
+  const mayAgree = rules.isAgreed && (!last.isEmpty || rules.endsEmpty);
   // A rejected record may be the record of any missing key.
   const mayProve =
     proof !== 'complete' || ((rules.isWhole || mayAgree) && sweep.counts?.rejected === 0);
