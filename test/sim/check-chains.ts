@@ -75,10 +75,14 @@ export function checkChains(
       const isBack =
         (isAgain || volatility === 'untold' ? found < place : found <= place) &&
         !isStampedLater(sight?.json, sights[place]?.json);
+      // The deletion of a record that was hidden before may be published as soon as it is gone: a lagging answer may still show it.
+      const isShownAgain =
+        last?.op === 'd' && sights[place] !== undefined && last.at - sights[place].at < proofMs;
       const comesLate =
         isBehind &&
-        hasSameStamp(sight?.json, sights[place]?.json) &&
-        (volatility === 'untold' || !published.has(record?.version));
+        (isShownAgain ||
+          (hasSameStamp(sight?.json, sights[place]?.json) &&
+            (volatility === 'untold' || !published.has(record?.version))));
       published.add(record?.version);
       if (!sight || (isBack && !comesLate) || sight.at > at || !isEqual(sight.json, record))
         say(`${text(record)} was never to be seen, or before what is published already`);

@@ -53,6 +53,11 @@ export interface JoinResult {
   readonly next: Position;
   /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
   readonly adrift: boolean;
+  /**
+   * Whether a page that does not join has records that were read before, none of which has a digest: only their keys are compared, and fewer
+   * than {@link NEIGHBOURS} records precede them. To step back does not help then, because pages overlap by too few records.
+   */
+  readonly lacksDigests: boolean;
 }
 
 /** Options of {@link joinPage}. */
@@ -112,7 +117,10 @@ export function joinPage(at: Position, records: PageRecords, options: JoinOption
     const adrift = at.stepsBack >= MAX_STEPS_BACK;
     const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
     const next = { ...replanned(at), offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
-    return { anchored, swapped, next, adrift };
+    const known = at.anchors.flat().flatMap(([key]) => page.placeOf(key) ?? []);
+    const lacksDigests =
+      known.length > 0 && known.every((place) => page.digest(place, 'content') === undefined);
+    return { anchored, swapped, next, adrift, lacksDigests };
   }
   let next: Position | undefined;
   return {
@@ -122,6 +130,7 @@ export function joinPage(at: Position, records: PageRecords, options: JoinOption
       return (next ??= positionBehind(at, records, page, options));
     },
     adrift: false,
+    lacksDigests: false,
   };
 }
 

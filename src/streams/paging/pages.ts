@@ -128,7 +128,10 @@ const MAX_REPEATED_ROUNDS = 2;
 /** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
 const MAX_RESTARTS = 5;
 /** Result for a page of a list whose pages do not overlap. */
-const JOINED: JoinResult = { anchored: true, swapped: false, next: BEGINNING, adrift: false };
+const JOINED: JoinResult = {
+  ...{ anchored: true, swapped: false, next: BEGINNING },
+  ...{ adrift: false, lacksDigests: false },
+};
 /** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
 const MAX_COUNTED = 250_000;
 
@@ -275,7 +278,8 @@ class Scan {
     if (joint.anchored) return this.#positionAfterJoined(page, tell);
     tell(joint.adrift ? 'adrift' : 'stepped-back');
     this.#leftOut.add(this.#standstill.failed(records, this.#leftOut.fields()));
-    if (this.#standstill.mustReadBlind()) return { ...requested, isBlind: true };
+    if (joint.lacksDigests || this.#standstill.mustReadBlind())
+      return { ...requested, isBlind: true };
     return joint.adrift ? joint.next : this.#pager.back(requested, joint.next);
   }
 
