@@ -76,8 +76,8 @@ export function checkChains(
         (isAgain || volatility === 'untold' ? found < place : found <= place) &&
         !isStampedLater(sight?.json, sights[place]?.json);
       // The deletion of a record that was hidden before may be published as soon as it is gone: a lagging answer may still show it.
-      const isShownAgain =
-        last?.op === 'd' && sights[place] !== undefined && last.at - sights[place].at < proofMs;
+      const seenAt = sights[place]?.at ?? -Infinity;
+      const isShownAgain = last?.op === 'd' && last.at - seenAt < proofMs;
       const comesLate =
         isBehind &&
         (isShownAgain ||
