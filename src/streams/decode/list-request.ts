@@ -48,7 +48,16 @@ import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { ResponseLayout } from './response-layout.ts';
 import { failingPages } from './failing-pages.ts';
-import { cursorPatience, mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
+import {
+  asCursorRefused,
+  asRetryable,
+  cursorPatience,
+  isCursorRefused,
+  isGoneOrRefused,
+  mayDependOnPage,
+  PageFailure,
+  pagePatience,
+} from './page-attempts.ts';
 import type { PageQuery } from './page-attempts.ts';
 
 /** Options of {@link decodedList}: how the pages of a list are requested and decoded. */
@@ -215,7 +224,7 @@ function pageIn(
 class PageReader {
   readonly #list: List;
   readonly #dated: DatedPatience | undefined;
-  readonly #retrying: BackoffOptions;
+  readonly #retrying: BackoffOptions & Required<Pick<BackoffOptions, 'canPass'>>;
 
   /** @param dated Decides when a query with dates is given up. Default: queries are never given up. */
   constructor(list: List, dated?: DatedPatience) {
@@ -236,12 +245,39 @@ class PageReader {
     return hasParts ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
   }
 
-  /** Reads the page at a cursor. Errors with `API_STATUS` if the server refuses the cursor; all other failures are retried. */
+  /**
+   * Reads the page at a cursor. Errors if the server refuses the cursor, or if the page keeps failing while the server serves the first
+   * page of the list (see `isCursorRefused`); all other failures are retried.
+   */
   #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
-    return defer(() => this.#readWhole(query, limit, cursorPatience())).pipe(
-      catchError((failure: unknown) =>
-        throwError(() => (failure instanceof PageFailure ? failure.error : failure)),
-      ),
+    const { scheduler, logicalClock } = this.#list;
+    const { cursor: _, ...first } = { ...query, offset: 0 };
+    const once = (page: ListQuery) => this.#readWhole(page, limit, pagePatience(scheduler, 'one'));
+    const afterFailure = ({ error }: PageFailure) =>
+      once(first).pipe(
+        catchError((other: unknown) =>
+          throwError(() => (other instanceof PageFailure ? asRetryable(error) : other)),
+        ),
+        switchMap(({ span, records }) => {
+          logicalClock.settle(span.begin);
+          records?.settle();
+          return once(query);
+        }),
+        catchError((again: unknown) =>
+          throwError(() => (again instanceof PageFailure ? asCursorRefused(again.error) : again)),
+        ),
+      );
+    return defer(() => this.#readWhole(query, limit, cursorPatience(scheduler))).pipe(
+      catchError((failure: unknown) => {
+        if (!(failure instanceof PageFailure)) return throwError(() => failure);
+        const isRefused = isGoneOrRefused(failure.error);
+        return isRefused ? throwError(() => failure.error) : afterFailure(failure);
+      }),
+      backoff({
+        ...this.#retrying,
+        canPass: (error) => !isCursorRefused(error) && this.#retrying.canPass(error),
+        firstMs: AROUND_AGAIN_MS,
+      }),
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { catchError, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { CellarstreamError, isRetryable, isRetryableAtApi } from '../../core/errors.ts';
 import { oldestOf } from '../http/response-age.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
@@ -77,28 +77,37 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
   };
 }
 
-/** Number of responses 404 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
-const CURSOR_TRIES = 3;
+/**
+ * Creates the object that decides when the requests for the page at a cursor are given up: when the server refuses the cursor, or after
+ * some failures that may depend on the page. Some servers answer a cursor that has expired with status 404 or 500, or with a response that
+ * is no page, as they do during an outage.
+ */
+export function cursorPatience(scheduler: SchedulerLike): PagePatience {
+  return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
+}
 
-/** Creates the object that decides when the server has refused the cursor of a page. */
-export function cursorPatience(): PagePatience {
-  let gone = 0;
-  return {
-    isOfPage: (error) => isPageRefused(error) || hasStatus(error, 410),
-    isGivenUp: (error) => hasStatus(error, 404) && ++gone >= CURSOR_TRIES,
-  };
+/** Whether the server refused the page for good. Status 404 does not count: gateways send it while the API is replaced. */
+export function isGoneOrRefused(error: unknown): boolean {
+  return isPageRefused(error) || hasStatus(error, 410);
 }
 
 /** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
-/** Whether a request with a cursor failed because the server refused the cursor, or because it is an address of another origin. */
+/**
+ * Whether a request with a cursor failed because the server refused the cursor, or because it is an address of another origin. Also true
+ * for errors of {@link asCursorRefused}.
+ */
 export function isCursorRefused(error: unknown): boolean {
-  return (
-    error instanceof CellarstreamError &&
-    error.code === 'API_STATUS' &&
-    (error.context.isCursorRefused === true || CURSOR_REFUSALS.has(Number(error.context.status)))
-  );
+  if (!(error instanceof CellarstreamError)) return false;
+  const { isCursorRefused: isRefused, canPass } = error.context;
+  if (isRefused === true || canPass === true) return isRefused === true;
+  return error.code === 'API_STATUS' && CURSOR_REFUSALS.has(Number(error.context.status));
+}
+
+/** Returns the error of a cursor that the server does not refuse, but that fails while the first page of the list is served. */
+export function asCursorRefused(error: unknown): unknown {
+  return error instanceof CellarstreamError ? withContext(error, { isCursorRefused: true }) : error;
 }
 
 export interface PageAttemptsOptions {
@@ -273,12 +282,13 @@ export class PageAttempts {
 
 /** Returns an error of the API marked as temporary, so that the request is repeated later. */
 export function asRetryable(error: unknown): unknown {
-  if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
+  if (isRetryable(error) || !(error instanceof CellarstreamError)) return error;
+  return withContext(error, { canPass: true });
+}
+
+function withContext(error: CellarstreamError, more: CellarstreamError['context']) {
   const { code, message, context } = error;
-  return new CellarstreamError(code, message, {
-    context: { ...context, canPass: true },
-    cause: error,
-  });
+  return new CellarstreamError(code, message, { context: { ...context, ...more }, cause: error });
 }
 
 function isMisplaced({ data, reported }: Answer, { offset }: Pick<PagePlace, 'offset'>): boolean {

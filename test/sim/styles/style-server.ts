@@ -28,6 +28,10 @@ export class StyleServer {
   readonly #style: Style;
   readonly #list: StyleList;
   readonly #chance: Chance;
+  /** Answer to a cursor that has expired: a status, or `errors`, a page of errors with status 200. */
+  expired: number | 'errors' = 410;
+  /** Number of times that all cursors have expired. */
+  #expiries = 0;
   /** Called with the records of each page, after the page was made. `isOfAll`: it is a page of the whole list, not of a window of dates. */
   onPage: (ids: readonly number[], isOfAll: boolean) => void = () => undefined;
 
@@ -35,6 +39,11 @@ export class StyleServer {
     this.#style = style;
     this.#list = list;
     this.#chance = chance;
+  }
+
+  /** Lets all cursors expire that were shown so far. */
+  expireCursors(): void {
+    this.#expiries += 1;
   }
 
   answer({ method, target, body }: Asked): Given {
@@ -70,6 +79,7 @@ export class StyleServer {
     const asked = Number(parameter(names.limit) ?? limit);
     if (!(asked >= 1)) return given(400, { error: 'a page has a record at least' });
     const page = this.#placeOf(rows, parameter, url, Math.min(asked, this.#style.most));
+    if (page === 'errors') return given(200, { errors: ['no such cursor'] });
     if (typeof page === 'number') return given(page, { error: 'no such cursor' });
     const { from, size } = page;
     const isEmptied = page.again !== undefined;
@@ -133,7 +143,7 @@ export class StyleServer {
     parameter: (name: string) => string | undefined,
     url: URL,
     size: number,
-  ): Page | number {
+  ): Page | number | 'errors' {
     const { paging, names, first } = this.#style;
     switch (paging) {
       case 'none':
@@ -151,6 +161,7 @@ export class StyleServer {
       case 'link': {
         const cursor =
           paging === 'link' ? url.searchParams.get(names.cursor) : parameter(names.cursor);
+        if (cursor && Number.parseInt(cursor) !== this.#expiries) return this.expired;
         const from = cursor ? this.#behind(rows, cursor) : 0;
         const isEmptied =
           this.#style.hasEmptyPages && cursor && !cursor.endsWith('~') && this.#chance.is(0.1);
@@ -173,12 +184,12 @@ export class StyleServer {
 
   #cursorAt(end: number, { id, stamp }: Row): string {
     const place = this.#style.cursor === 'offset' ? { end } : { id, stamp };
-    return Buffer.from(JSON.stringify(place)).toString('base64url');
+    return `${this.#expiries}!${Buffer.from(JSON.stringify(place)).toString('base64url')}`;
   }
 
   /** Index of the first row behind a cursor. */
   #behind(rows: readonly Row[], cursor: string): number {
-    const text = Buffer.from(cursor.replace('~', ''), 'base64url').toString();
+    const text = Buffer.from(cursor.replace(/^\d+!|~/g, ''), 'base64url').toString();
     const place = JSON.parse(text) as { end: number } | { id: number; stamp: number };
     if ('end' in place) return place.end;
     const { sort } = this.#style;

@@ -126,6 +126,9 @@ export async function simulateStyle(
   api.faultiness = faultiness;
   const strikes = new Chance(seed, 'strikes');
   const striking = strikes.pick([0, 0, 0.1, 0.4]);
+  const expiries = new Chance(seed, 'expiries');
+  server.expired = expiries.pick([400, 404, 410, 500, 'errors']);
+  const expiring = expiries.pick([0, 0.02, 0.1]);
   const served: ServedPage[] = [];
   let isStriking = true;
   server.onPage = (ids, isOfAll) => {
@@ -135,6 +138,7 @@ export async function simulateStyle(
   };
   while (time.now() < START + stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
+    if (expiries.is(expiring)) server.expireCursors();
     const lot = chance.next();
     if (lot < 0.75) for (let n = 1 + chance.below(3); n > 0; n--) list.change();
     else if (lot < 0.78) older = process.folder.copy();

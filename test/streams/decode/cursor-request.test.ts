@@ -10,6 +10,7 @@ import type { TokenSource } from '../../../src/streams/http/token.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { ScanTrouble } from '../../../src/streams/paging/scan-trouble.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import { hurriedTime } from '../../support/hurried-time.ts';
 
 let close: () => void = () => undefined;
 afterEach(() => close());
@@ -19,8 +20,11 @@ interface Refusal {
   readonly body: string;
 }
 
-/** Reads a list from a server that deletes the record after which the third request reads, and then does not know it. */
-async function readingOf(keys: object, { status, body }: Refusal) {
+/**
+ * Reads a list from a server that deletes the record after which the third request reads, and then does not know it. An outage of so many
+ * requests begins with that request, too.
+ */
+async function readingOf(keys: object, { status, body }: Refusal, outage = 0) {
   let ids = Array.from({ length: 50 }, (_, k) => 100 + k);
   const asked: string[] = [];
   const outcomes: TokenOutcome[] = [];
@@ -29,7 +33,8 @@ async function readingOf(keys: object, { status, body }: Refusal) {
     asked.push(request.url!);
     const after = new URL(request.url!, 'http://localhost').searchParams.get('after');
     if (asked.length === 3) [unknown, ids] = [after!, ids.filter((id) => id !== Number(after))];
-    if (unknown !== undefined && after === unknown) {
+    const isOut = asked.length >= 3 && asked.length < 3 + outage;
+    if ((outage === 0 && unknown !== undefined && after === unknown) || isOut) {
       response.writeHead(status, { 'content-type': 'application/json' });
       return void response.end(body);
     }
@@ -57,7 +62,8 @@ async function readingOf(keys: object, { status, body }: Refusal) {
     },
   } as unknown as TokenSource;
   const keyOf = keyOfFields(['id']);
-  const request = listRequest({ baseUrl, list: description, tokens, keyOf });
+  const { scheduler } = hurriedTime();
+  const request = listRequest({ baseUrl, list: description, tokens, keyOf, scheduler });
   const troubles: ScanTrouble[] = [];
   const scan = pages({
     request: (place) => request(place, (source) => source),
@@ -92,4 +98,25 @@ describe('the refusal of a cursor by the server', () => {
     expect(troubles).toEqual(['expired']);
     expect(isComplete).toBe(true);
   });
+
+  it.each([
+    { status: 404, body: '{}' },
+    { status: 500, body: '{}' },
+    { status: 200, body: '{"errors":[{"message":"no such cursor"}],"data":null}' },
+  ])('shows as $status $body, while the first page is served', async (failure) => {
+    for (const keys of [AFTER, CURSOR, LINK]) {
+      const { troubles, isComplete } = await readingOf(keys, failure);
+      expect(troubles).toEqual([keys === AFTER ? 'stepped-back' : 'expired']);
+      expect(isComplete).toBe(true);
+    }
+  });
+
+  it.each([500, 404])(
+    'is not an outage, in which the first page fails, too: %i',
+    async (status) => {
+      const { troubles, isComplete } = await readingOf(CURSOR, { status, body: '{}' }, 40);
+      expect(troubles).toEqual([]);
+      expect(isComplete).toBe(true);
+    },
+  );
 });

@@ -55,6 +55,7 @@ describe('a page joins', () => {
       anchored: true,
       swapped: false,
       adrift: false,
+      lacksDigests: false,
       next: { offset: 4 + 3, stepsBack: 0 },
     });
     expect(joint(after('1 2 3 4 5 6'), '6 7 8 9')).toMatchObject({ anchored: true });
@@ -122,6 +123,7 @@ describe('a page does not join', () => {
       anchored: false,
       swapped: false,
       adrift: false,
+      lacksDigests: false,
       next: { ...at, offset: 0, stepsBack: 1 },
     });
   });
