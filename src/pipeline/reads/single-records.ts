@@ -1,5 +1,7 @@
 import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { boundedMap } from '../../core/bounded-map.ts';
+import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError, isResourceError } from '../../core/errors.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
@@ -16,7 +18,10 @@ export interface SingleRecords {
    * whether the record exists.
    */
   readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /** To be called with the records of each response. The key of one of them is remembered: requesting it later verifies a 404. */
+  /**
+   * To be called with the records of each response. Some of their keys are remembered as witnesses: keys of records that exist, whose
+   * requests later verify a 404.
+   */
   readonly observe: (records: PageRecords) => void;
 }
 
@@ -32,12 +37,13 @@ export interface SingleRecordsOptions {
 
 /**
  * Returns the requests for single records of a list. A 404 may mean that the record does not exist, or may come from a gateway while the
- * API behind it is replaced. So a 404 counts only if a request right after it returns a record that is known to exist. If the API refuses
- * the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
+ * API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`. So a 404 counts
+ * only if a request right after it returns a record that is known to exist and whose key has the same special characters. If the API
+ * refuses the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { one, request, settle, onRefused } = options;
-  let witness: string | undefined;
+  const witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
   // Not even encoded can `.` and `..` be the segment of a path: such an address is that of the folder or the one above.
   const canRequest = (key: string) =>
@@ -52,6 +58,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       return of(undefined);
     }
     if (!answer.notFound) return of(answer);
+    const witness = witnesses.get(specialCharacters(key));
     const found$ =
       witness === undefined || witness === key
         ? of(false)
@@ -86,12 +93,25 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       ),
     observe: (records) => {
       if (one === undefined) return;
+      const found = new Set<string>();
       for (let place = records.length - 1; place >= 0; place -= 1) {
         const key = records.at(place)?.key;
         if (key === undefined || !canRequest(key)) continue;
-        witness = key;
-        return;
+        const special = specialCharacters(key);
+        if (found.has(special)) continue;
+        found.add(special);
+        witnesses.set(special, key);
+        if (one.digitsOnly) return;
       }
     },
   };
+}
+
+/** Maximum number of witnesses, one for each set of special characters. If it is too small, some deletions remain unverified. */
+const MAX_WITNESSES = 100;
+
+/** Returns the characters of a key that are not letters, digits, `-` or `_`, each once and sorted; `é` stands for all outside of ASCII. */
+function specialCharacters(key: string): string {
+  const special = key.match(/[^\w-]/g) ?? [];
+  return [...new Set(special.map((each) => (each > '\x7f' ? 'é' : each)))].sort().join('');
 }

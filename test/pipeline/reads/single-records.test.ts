@@ -20,22 +20,26 @@ const answer = (...numbers: number[]): Answer => ({
 });
 const notFound: Answer = { ...answer(), notFound: true };
 
-/** Asks for order 7 of an API that says this of a number. */
-function asked(says: (number: string) => Observable<Answer>, seen: readonly string[] = []) {
+/** Asks for order 7, or a record with another key, of an API that says this of a key. */
+function asked(
+  says: (number: string) => Observable<Answer>,
+  seen: readonly string[] = [],
+  key = '7',
+) {
   const numbers: string[] = [];
   const settle = vi.fn();
   const onRefused = vi.fn();
   const single = singleRecords({
-    one: listNamed(WINE, 'orders').one,
-    request: ({ key }: ListQuery) => {
-      numbers.push(key!);
-      return says(key!);
+    one: { ...listNamed(WINE, 'orders').one!, digitsOnly: key === '7' },
+    request: ({ key: each }: ListQuery) => {
+      numbers.push(each!);
+      return says(each!);
     },
     settle,
     onRefused,
   });
-  single.observe(new PageRecords(seen.map((key) => PageRecord.ofJson(key, { key }))));
-  const result = lastValueFrom(single.request('7', (source) => source));
+  single.observe(new PageRecords(seen.map((each) => PageRecord.ofJson(each, { key: each }))));
+  const result = lastValueFrom(single.request(key, (source) => source));
   return { result, numbers, settle, onRefused, single };
 }
 
@@ -68,6 +72,26 @@ describe('singleRecords', () => {
     expect(await result).toBe(notFound);
     expect(numbers).toEqual(['7', '9']);
     expect(settle).toHaveBeenCalledTimes(1); // the other answer
+  });
+
+  it('believe a 404 for a key with special characters only while such a record is found', async () => {
+    const there = new Set(['c', 'd', 'a/b', 'é', 'ü c']);
+    const api = (key: string) => of(there.has(key) ? answer(1) : notFound);
+    const refusing = (key: string) => (key.includes('/') ? of(notFound) : api(key));
+    const all = [...there];
+    for (const [key, witness] of [
+      ['x', 'd'],
+      ['x/y', 'a/b'],
+      ['ö', 'é'],
+      ['x z', undefined],
+      ['../x', undefined],
+    ] as const) {
+      const { result, numbers } = asked(api, all, key);
+      expect(await result).toBe(witness && notFound);
+      expect(numbers).toEqual([key, ...(witness ? [witness] : [])]);
+    }
+    expect(await asked(refusing, all, 'x/y').result).toBeUndefined();
+    expect(await asked(refusing, all, 'x').result).toBe(notFound);
   });
 
   it.each([
