@@ -1,5 +1,6 @@
 // Mistakes of a description that its format alone does not show: unknown variables, lists without an end, names that are taken.
 
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
@@ -95,6 +96,9 @@ export function problemsOf(
   const problems: Problem[] = [...authProblems(file), ...quotaProblems(file)];
   const { parameters = [] } = file;
   checkVariables(problems, ['headers'], file.headers, [], parameters);
+  for (const [name, value] of Object.entries(file.headers ?? {})) {
+    problems.push(...headerProblems(['headers', name], name, String(value)));
+  }
   if (Object.keys(file.lists).length === 0) {
     problems.push({ path: ['lists'], message: 'has no list; describe one at least' });
   }
@@ -140,6 +144,9 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
   const problems: Problem[] = [];
   checkVariables(problems, ['auth'], auth as Json, Object.keys(CREDENTIALS), parameters);
   if (typeof auth !== 'object') return problems;
+  if ('header' in auth) {
+    problems.push(...headerProblems(['auth', 'header'], auth.header, auth.value));
+  }
   if ('login' in auth) {
     const { body, form, life } = auth.login;
     const path = ['auth', 'login'];
@@ -174,6 +181,30 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     }
   }
   return problems;
+}
+
+/** Headers that the HTTP client sets, in lower case. It refuses requests with values for them. */
+const CLIENT_HEADERS: ReadonlySet<string> = new Set([
+  ...['connection', 'content-length', 'expect', 'keep-alive', 'transfer-encoding'],
+  'upgrade',
+]);
+
+/** Returns a problem if a request with this header can't be sent. */
+function headerProblems(path: Path, name: string, value: string): Problem[] {
+  const problem = (message: string) => [{ path, message }];
+  try {
+    validateHeaderName(name);
+  } catch {
+    return problem('is no header: a name has letters, digits and hyphens');
+  }
+  if (CLIENT_HEADERS.has(name.toLowerCase()))
+    return problem('is set by the HTTP client: leave it out');
+  try {
+    validateHeaderValue(name, value);
+  } catch {
+    return problem('has a line break, or another character that no header may have');
+  }
+  return [];
 }
 
 /** Returns a problem if a path does not begin with a slash: after the base URL it would name another host. */

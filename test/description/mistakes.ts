@@ -55,6 +55,18 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     '4:17 auth.bearer: {apikey} is not a variable here; there are api_key, username, password, client_id, client_secret, refresh_token and the parameter shop',
   ],
   [
+    'api: shop',
+    'api: shop\nheaders: { Accept: "a\\nb", Transfer-Encoding: chunked, "x y": 1, X-Ok: yes }',
+    '3:20 headers.Accept has a line break, or another character that no header may have',
+    '3:47 headers.Transfer-Encoding is set by the HTTP client: leave it out',
+    '3:63 headers.x y is no header: a name has letters, digits and hyphens',
+  ],
+  [
+    "auth: { bearer: '{api_key}' }",
+    "auth: { header: 'x:y', value: '{api_key}' }",
+    '4:17 auth.header is no header: a name has letters, digits and hyphens',
+  ],
+  [
     "auth: { bearer: '{api_key}' }",
     'auth: { bearer: 5 }',
     '4:17 auth.bearer: expected the token, in which {name} is a variable, found 5',

@@ -251,7 +251,8 @@ class PageReader {
    */
   #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
     const { scheduler, logicalClock } = this.#list;
-    const { cursor: _, ...first } = { ...query, offset: 0 };
+    const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
+    delete first.cursor;
     const once = (page: ListQuery) => this.#readWhole(page, limit, pagePatience(scheduler, 'one'));
     const afterFailure = ({ error }: PageFailure) =>
       once(first).pipe(
