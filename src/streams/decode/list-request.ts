@@ -253,22 +253,22 @@ class PageReader {
     const { scheduler, logicalClock } = this.#list;
     const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
     delete first.cursor;
-    const once = (page: ListQuery) => this.#readWhole(page, limit, pagePatience(scheduler, 'one'));
+    const read = () => defer(() => this.#readWhole(query, limit, cursorPatience(scheduler)));
     const afterFailure = ({ error }: PageFailure) =>
-      once(first).pipe(
+      this.#readWhole(first, limit, pagePatience(scheduler, 'one')).pipe(
         catchError((other: unknown) =>
           throwError(() => (other instanceof PageFailure ? asRetryable(error) : other)),
         ),
         switchMap(({ span, records }) => {
           logicalClock.settle(span.begin);
           records?.settle();
-          return once(query);
+          return read();
         }),
         catchError((again: unknown) =>
           throwError(() => (again instanceof PageFailure ? asCursorRefused(again.error) : again)),
         ),
       );
-    return defer(() => this.#readWhole(query, limit, cursorPatience(scheduler))).pipe(
+    return read().pipe(
       catchError((failure: unknown) => {
         if (!(failure instanceof PageFailure)) return throwError(() => failure);
         const isRefused = isGoneOrRefused(failure.error);
