@@ -19,8 +19,8 @@ const CACHED = { found: true, reason: undefined } as const;
 /**
  * Returns a Kafka and a schema registry from the first source that applies: the servers named in the options; containers, if a Docker
  * engine answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
- * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`). Resolves once Kafka and the registry answer.
- * Servers that were started, and their data, are removed by `stop` or when this process ends in any way.
+ * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`); the option `versions` excludes it too. Resolves
+ * once Kafka and the registry answer. `stop`, or the end of this process in any way, removes servers that were started, and their data.
  *
  * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or `SERVICES` has another value; `SERVICES` if
  * no source applies, or the last one fails.
@@ -68,7 +68,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
 }
 
 /**
- * Returns servers in containers, or the reason why there are none. If Docker is required, throws an error instead of returning the reason.
+ * Starts Kafka and a schema registry in Docker containers. If that fails, returns the reason or, if `isRequired`, throws an error.
  */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();

@@ -21,8 +21,8 @@ export interface TetherCommand {
 }
 
 /**
- * Message from the helper process to the launcher. The first message is `folder`, or `failed` with id 0. Then there is a message `started`
- * or `failed` for each command, and a message `exited` when the command's program ends.
+ * Message from the helper process to the launcher. The first message is `folder`, with the path of the temporary folder; or, if the helper
+ * process can't start, `failed` with id 0. Each command leads to `started` or `failed`, and to `exited` when its program ends.
  */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }

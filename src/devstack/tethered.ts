@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** Path of the compiled helper process, the same from src and dist. The compiled file is used because Node 20 does not run TypeScript. */
+/** Path of the compiled helper process, also if this module runs from `src`: Node 20 could not run the helper's TypeScript source. */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
 const LAST_LINES = 12;

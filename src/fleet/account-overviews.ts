@@ -51,8 +51,8 @@ function rankOf(account: AccountOverview): number {
 }
 
 /**
- * Returns the account's state with the reason why a running account is not ready, or why the account has no owner, for example because no
- * member has its file.
+ * Converts an account of the fleet view to an overview, whose `problem` says why a running account is not ready, or why an account has no
+ * owner, for example because no member has its file.
  */
 function accountOverview(one: FleetAccount, { accounts, group }: FleetOverview): AccountOverview {
   const { account, owner, state } = one;

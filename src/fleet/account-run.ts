@@ -44,7 +44,7 @@ export interface Failure {
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after an error other than `FENCED`, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
-/** Load that each running initial snapshot adds to its account, whose load is 1 without one: a snapshot uses up its list's quota. */
+/** Load that each running initial snapshot adds to its account. Without snapshots the load is 1. A snapshot uses up its list's quota. */
 const SNAPSHOT_WEIGHT = 0.5;
 /** Time in ms after which an account that is still starting no longer counts against the limit of concurrent starts. */
 const START_TIMEOUT_MS = 15_000;
@@ -53,8 +53,8 @@ const START_TIMEOUT_MS = 15_000;
  * Restores, claims, serves and releases one account at this instance.
  *
  * The phase begins as `nothing`. {@link warm} leads to `warming` and, when the images are restored, to `warm`. {@link claim} leads from
- * `nothing` or `warm` to `running`. {@link release} and {@link stop} lead to `stopping` and then to `nothing`. An error while the account
- * is served leads to `nothing`. Calls that do not fit the phase are ignored.
+ * `nothing` or `warm` to `running`. {@link release} and {@link stop} lead to `stopping` and then to `nothing`, or from `warm` directly to
+ * `nothing`. An error while the account is served leads to `nothing`. Calls that do not fit the phase are ignored.
  */
 export class AccountRun {
   readonly #options: AccountRunOptions;
@@ -62,7 +62,7 @@ export class AccountRun {
   #failure: Failure | undefined;
   /** Resolves when the work of the current phase has ended. */
   #done: Promise<void> = Promise.resolve();
-  /** Makes the work of the current phase end. */
+  /** Ends the work of the current phase: aborts restoring the images, or stops serving the account. */
   #end: () => void = () => undefined;
   #finalPolls: FinalPolls | undefined;
   /**
@@ -81,7 +81,7 @@ export class AccountRun {
     return this.#phase;
   }
 
-  /** Last error of the account. Undefined if there was none, or if the account may be claimed again. */
+  /** Last error of the account; undefined if there was none, or once the pause between the error and the next claim is over. */
   get failure(): Failure | undefined {
     return this.#failure && this.#failure.retryAt > this.#now() ? this.#failure : undefined;
   }

@@ -9,7 +9,7 @@ export type ApiKeyConflicts = ReadonlyMap<string, string>;
 /**
  * Detects accounts with the same API key at different instances. They exist for a while after a file was renamed, because instances see the
  * new name at different times. Of the accounts with one API key, only one is served: an account that a leaving instance still serves; if
- * there is none, an account that a member has been assigned; otherwise the first account by name.
+ * there is none, an account that is assigned to a member; otherwise the first account by name.
  */
 export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyConflicts {
   const byKey = new Map<string, Set<string>>();

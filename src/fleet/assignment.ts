@@ -5,10 +5,10 @@ export interface Candidate {
   /** Accounts whose configuration files the member has. */
   readonly configured: ReadonlySet<string>;
   /**
-   * Accounts that the member serves or was last assigned. The value is the generation in which the account was last assigned to the member.
+   * Accounts that the member serves or that are assigned to it, each with the newest generation that assigned the account to the member.
    */
   readonly ownedSince: ReadonlyMap<string, number>;
-  /** Accounts whose images are in the member's state folder. */
+  /** Accounts assigned to the member, and accounts whose images are in its state folder. */
   readonly warm: ReadonlySet<string>;
 }
 
@@ -102,8 +102,8 @@ function balance(members: readonly Candidate[], loads: Loads): void {
 }
 
 /**
- * Returns the account whose move from `from` to `to` makes the loads of these members most equal. If several accounts do, prefers one whose
- * images the member `to` has.
+ * Returns the account whose move from `from` to `to` makes the loads of these members most equal; of several, one whose images `to` has.
+ * Undefined if no account fits: `to` must have its file, and its weight must not exceed {@link MAX_MOVE_SHARE} of the load difference.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);

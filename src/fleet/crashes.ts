@@ -5,7 +5,7 @@ import type { AccountTopicState } from './fleet-record.ts';
  * count.
  */
 export const MAX_CRASHES = 3;
-/** How long a crash counts towards an account's quarantine, in ms. */
+/** Time in ms after which a crash no longer counts towards {@link MAX_CRASHES}. */
 const CRASH_WINDOW_MS = 600_000;
 /** Time after a claim, in ms, in which a crash of the owner counts as likely caused by the account. */
 export const PROBATION_MS = 15_000;
@@ -15,9 +15,9 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns the recent times, in epoch ms, at which an owner crashed shortly after it had claimed the account. If the current owner has
- * crashed and `instance` is detecting that crash now, the present time is included. Crashes later after a claim do not count: they may have
- * any cause.
+ * Returns the times, in epoch ms, of crashes of owners shortly after they claimed the account, within the last {@link CRASH_WINDOW_MS}.
+ * Such a crash of the current owner is not in the fleet's topic yet: its time is `now`. Crashes later after a claim do not count: they may
+ * have any cause.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,

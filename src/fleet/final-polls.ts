@@ -6,7 +6,7 @@ import type { Hooks } from '../observe/hooks.ts';
 export interface FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$: Observable<void>;
-  /** To be called with what happens in the account, for example a published poll: they show when the final polls are done. */
+  /** Hooks that the account must call. They detect when polls are published, and thus when the final polls are done. */
   readonly hooks: Hooks;
   /**
    * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after
@@ -26,7 +26,7 @@ export function finalPolls(scheduler: SchedulerLike): FinalPolls {
   const allPolled$ = new Subject<void>();
   /** Lists that have published a poll so far. The final polls wait for a poll of each of them. */
   const lists = new Set<string>();
-  /** Lists whose final poll is not published yet; undefined before the final polls. */
+  /** Lists whose final poll is not published yet; undefined until the final polls begin. */
   let waiting: Set<string> | undefined;
 
   return {

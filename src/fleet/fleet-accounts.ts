@@ -76,7 +76,7 @@ export class FleetAccounts {
       if (this.#isAssigned(account)) this.#assignedSince.set(account, generation);
   }
 
-  /** Takes the next step with each account, such as a claim. Rejects if the fleet's topic can't be read. */
+  /** Adds assigned accounts, lets each account take its next step, and removes stopped ones. Rejects if the fleet's topic can't be read. */
   async step(): Promise<void> {
     const newest = this.#newest;
     if (!newest || this.#isOver) return;
@@ -201,8 +201,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Removes an account if it has stopped and is not assigned to this instance. An account that stopped with an error is removed only once
-   * the pause before the next claim is over.
+   * Removes an account if it has stopped and is not assigned to this instance. After an error the account is removed only when the pause
+   * that follows the error has passed.
    */
   #removeIfOver(account: string, here: LocalAccount): void {
     const { run } = here;
@@ -216,8 +216,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Forgets the generations in which accounts were assigned to this instance that now belong to other instances. If the member metadata
-   * still reported such accounts as owned, the leader would assign them to this instance again.
+   * Deletes accounts from `#assignedSince` that have stopped here and are assigned to other instances, and marks their folders as unused.
+   * If the member metadata still reported these accounts as owned, the leader would assign them to this instance again.
    */
   #forgetOthers(): void {
     for (const account of this.#assignedSince.keys()) {

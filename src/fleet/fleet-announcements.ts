@@ -47,8 +47,8 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns messages about the account's claim and release, to be committed in the same transactions as the claim and the release, under
-   * the transactional id of the account's ledger. `claim` is called when the messages are written.
+   * Returns functions that create the messages `runs` and `released`. The account's ledger writes them under its transactional id, in the
+   * transactions of the claim and of the release. `claim` returns the details of the claim; it is called when `runs` is created.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;

@@ -5,7 +5,7 @@ import { existing } from '../kafka/client/topic-facts.ts';
 import { readFleetGroupState } from './fleet-group.ts';
 import { readFleetTopic } from './fleet-topic-state.ts';
 
-/** A fleet and an account such that the account's topics in this fleet would have a given prefix. */
+/** Topic prefix of a fleet and name of an account. Together, separated by a dot, they are the prefix of the account's topics. */
 export interface FleetAccountName {
   readonly fleet: string;
   readonly account: string;

@@ -31,7 +31,7 @@ export interface FleetLog extends FleetTopicState {
    * `onRetry`, and reading resumes.
    */
   readonly following$: Observable<void>;
-  /** Resolves once everything written before the call has been read. Works only while {@link following$} is subscribed. */
+  /** Resolves once all messages written to the topic before the call have been read. Works only while {@link following$} is subscribed. */
   readonly catchUp: () => Promise<void>;
   readonly send: (message: Message) => Promise<void>;
   readonly close: () => void;

@@ -177,8 +177,8 @@ class FleetMember {
   }
 
   /**
-   * Warms, claims, releases or stops accounts after each change of the group, of the account files, of the fleet's topic or of
-   * an account's run, and at regular intervals. These steps never overlap. A step may first have to read the fleet's topic to its end.
+   * Restores, claims, releases or stops accounts after each change of the group, of the account files, of the fleet's topic or of
+   * an account's phase, and at regular intervals. These steps never overlap. The fleet's topic may first have to be read to its end.
    */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(
@@ -199,7 +199,8 @@ class FleetMember {
   }
 
   /**
-   * Acts while this instance leads the group: triggers a rebalance when loads are uneven, and deletes the reports of departed instances.
+   * Checks at intervals, while this instance leads the group: triggers a rebalance if loads have been uneven for too long, and deletes the
+   * reports of departed instances.
    */
   #watchBalance(): Observable<unknown> {
     const { accounts, scheduler } = this.#options;
@@ -262,9 +263,8 @@ class FleetMember {
   }
 
   /**
-   * Whether an account that this instance still serves is in the newest assignment, so that another instance will ask for its release. A
-   * leaving instance reports no files, so if all instances leave at the same time, their accounts are in no assignment and the result is
-   * false.
+   * Whether this leaving instance still serves an account that is in the newest assignment, so that another instance will ask for its
+   * release. If all instances leave at the same time, the result is false: leaving instances report no files, so no account is assigned.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts()].some(

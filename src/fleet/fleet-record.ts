@@ -17,17 +17,17 @@ const CLAIM_FIELDS = {
  */
 const RECORD = z.discriminatedUnion('type', [
   /**
-   * Announces a claim, which takes a moment to commit. If the account is assigned to another instance meanwhile, that instance has to ask
-   * for its release.
+   * Announces that the sender is claiming the account; the claim is not committed yet. If the account is assigned to another instance
+   * meanwhile, that instance asks the sender for a release.
    */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
-  /** Asks the owner for a release. The account is assigned to the sender, which has restored the account's images. */
+  /** Asks the account's owner for a release. Sent by the instance that the account is assigned to, once it has restored the images. */
   z.object({
     type: z.literal('asks'),
     ...COMMON_FIELDS,
     generation: z.int(),
-    /** The owner that is asked. The message names the owner because compaction may have removed the owner's own message. */
+    /** The owner that is asked for a release. Named in the message because compaction may have removed the owner's own message. */
     owner: z.object({ instance: NAME, name: NAME, generation: z.int() }),
   }),
   /** Announces that the account is released: it is not served any more, and its final declaration is in the ledger. */
@@ -63,7 +63,7 @@ export interface AccountTopicState {
   readonly owner: Owner | undefined;
   /** Whether the owner has announced its claim but not yet committed it. */
   readonly isClaimPending?: boolean;
-  /** Instance that released the account last; undefined while there is an owner. */
+  /** Instance that released the account; undefined while the account has an owner or is quarantined. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** Time of the newest message about the account, in epoch ms. */
@@ -75,7 +75,7 @@ export interface AccountTopicState {
   readonly claimedAt: number | undefined;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
   readonly crashTimes: readonly number[];
-  /** When the account was quarantined, in epoch ms; undefined if it is not in quarantine. */
+  /** When the account was last quarantined, in epoch ms; undefined if it never was, or if it was claimed or released since. */
   readonly quarantinedAt: number | undefined;
 }
 
@@ -117,8 +117,8 @@ export function applyRecord(
 }
 
 /**
- * Whether the state already has the commit of the announced claim. The announcement (`takes`) and the commit (`runs`) come from different
- * producers, so the commit may arrive before the announcement.
+ * Whether a claim is already known to be committed when its announcement is read. The announcement (`takes`) and the commit (`runs`) come
+ * from different producers, so the commit may arrive first.
  */
 function isClaimKnown(
   { owner, isClaimPending, claimedAt }: AccountTopicState,

@@ -92,8 +92,8 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
 }
 
 /**
- * Returns why the account can't be served: the error at this instance or, if the account is not here, the error in the report of the
- * account's owner or of the assigned instance.
+ * Returns the text of the error because of which the account is not served; undefined without one. If this instance has the account, the
+ * error is its own. Otherwise it is taken from the report of `instance`.
  */
 function failureOf(
   account: string,

@@ -81,8 +81,8 @@ export class LocalAccount {
    */
   #silentSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance quarantined the account. It prevents a second announcement of the
-   * quarantine before the first one has been read back.
+   * State of the account in the fleet's topic when this instance last announced the account's quarantine. The announcement is not repeated
+   * while that state is unchanged, that is, until this instance has read the announcement from the topic.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -112,12 +112,12 @@ export class LocalAccount {
     return isSuspect(this.#crashTimes) && context.scheduler.now() < claimedAt + PROBATION_MS;
   }
 
-  /** Called when a generation begins. Discards the request for release, which counts only in the generation in which it was made. */
+  /** Called when a generation begins. Forgets this instance's request for a release, which counts only in the generation of the request. */
   generationStarted(): void {
     this.#releaseRequestedAt = undefined;
   }
 
-  /** Takes the next step with the account, if one is due. */
+  /** Determines the account's next step in the generation `newest`, and takes it unless a limit or a recent error forbids it. */
   step(newest: GroupGeneration): void {
     const { account } = this.config;
     const { instance, scheduler } = this.#options.context;
@@ -198,8 +198,8 @@ export class LocalAccount {
   }
 
   /**
-   * Stops an account that another instance quarantined while this instance was serving it without a connection to Kafka. Stopping writes
-   * the message `released`, which ends the quarantine; then the account is claimed again.
+   * Stops an account that this instance serves although it is quarantined: without a connection to Kafka, this instance counted as crashed.
+   * Stopping writes the message `released`, which ends the quarantine; then the account is claimed again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;
@@ -233,7 +233,7 @@ export class LocalAccount {
         : (this.#silentSince ?? this.#releaseRequestedAt ?? scheduler.now());
   }
 
-  /** Reports the length of the handover. Called at the first response of the API. */
+  /** Reports how long the handover of the account to this instance took. Called at the API's first response after the claim. */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;
     const since = this.#silentSince;

@@ -10,9 +10,9 @@ export interface MemberMetadata {
   readonly name: string;
   /** Accounts whose configuration files the member has. */
   readonly configured: readonly string[];
-  /** Accounts that the member serves or was last assigned. */
+  /** Accounts that the member serves or that are assigned to it, by name. */
   readonly owned: ReadonlyMap<string, OwnedAccount>;
-  /** Accounts whose images are in the member's state folder. */
+  /** Accounts assigned to the member, and accounts whose images are in its state folder. */
   readonly warm: readonly string[];
   /**
    * Digest of the API key of each account whose file the member has. A leaving member instead sends the digests of the accounts that it
@@ -126,7 +126,7 @@ export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
 /** Placeholder for the digest of an account that has no API key digest. */
 const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
 
-/** Encodes the API key digests of the accounts in `known` in base64 of their bytes, which is shorter than hex: digests do not compress. */
+/** Joins the API key digests of the accounts `known`, in that order, and encodes them in base64, which is shorter than hex. */
 function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>): string {
   const all = known.map((account) => keys.get(account) ?? NO_KEY);
   return Buffer.from(all.join(''), 'hex').toString('base64');

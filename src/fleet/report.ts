@@ -34,7 +34,7 @@ const REPORT = z.object({
   instance: NAME,
   name: NAME,
   at: z.iso.datetime(),
-  /** The accounts that the instance serves or is assigned, by account name. */
+  /** Accounts that the instance serves or that are assigned to it, by account name. */
   accounts: z.record(NAME, ACCOUNT_REPORT),
 });
 

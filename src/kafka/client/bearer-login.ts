@@ -118,8 +118,8 @@ const RESPONSE = {
 };
 
 /**
- * Returns the status that a broker's refusal contains, as in `{"status":"invalid_token"}`; without a status, the first 200 characters of
- * the refusal, on one line.
+ * Returns the status in a broker's refusal of a token, for example `invalid_token` for `{"status":"invalid_token"}`; without a status, the
+ * first 200 characters of the refusal, on one line.
  */
 function statusOf(refusal: string): string {
   const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];

@@ -12,8 +12,8 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * Client of a Kafka cluster, and optionally connections to its brokers that are shared. Without `connections`, each {@link Brokers} opens
- * connections of its own, and closes them when it is closed itself.
+ * Client of a Kafka cluster, and optionally connections to its brokers that several {@link Brokers} share. Without `connections`, each
+ * {@link Brokers} opens connections of its own, and closes them when it is closed itself.
  */
 export interface ClusterAccess {
   readonly kafka: Kafka;
@@ -51,7 +51,7 @@ export class Brokers {
     return this.#closing.signal;
   }
 
-  /** Sends a call to one broker and returns the response. @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause. */
+  /** Sends a call to a broker and returns the response. @throws `CallNotSent`, `CallUnanswered`; `KafkaJSProtocolError` if unsupported. */
   send<T>(address: Address, call: Call<T>, withinMs = this.#timeoutMs): Promise<T> {
     return this.#connections.send(address, call, { withinMs, signal: this.closed });
   }
@@ -100,8 +100,8 @@ export class Brokers {
 
 /**
  * Calls `ask` with a client of the brokers that is closed afterwards, and calls it again after each transient error until it succeeds.
- * Throws the newest error once `limit.ms` has passed or, while no broker has responded, once `limit.unreachableMs` (default: the same time)
- * has. `ask` must be safe to repeat.
+ * After `limit.ms` throws the newest error. While no broker has responded, the limit is `limit.unreachableMs` instead (default:
+ * `limit.ms`). `ask` must be safe to repeat.
  *
  * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
  */
@@ -147,8 +147,8 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the error message for an unavailable coordinator. A likely cause: the internal topic can't be created, because the cluster has
- * fewer brokers than the topic's replication factor.
+ * Returns the error message for an unavailable coordinator: the number of available brokers, and whether the internal topic is missing. If
+ * the cluster has fewer brokers than the topic's replication factor, the topic can't be created.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];

@@ -80,7 +80,7 @@ export class BrokerConnection {
   #isRetired = false;
   #inFlight = 0;
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Resolves when all calls that were sent have been answered. */
+  /** Resolves when each call that was sent on this connection so far has got its response or has failed. */
   #answered: Promise<unknown> = Promise.resolve();
 
   constructor(options: BrokerConnectionOptions) {
@@ -101,7 +101,7 @@ export class BrokerConnection {
     return !connection || (connection.isConnected() && !isSessionExpiring(connection));
   }
 
-  /** Sends a call. @throws {@link CallNotSent} or {@link CallUnanswered}, with kafkajs' error as the cause. */
+  /** Sends a call and returns the response. @throws `CallNotSent`, `CallUnanswered`; `KafkaJSProtocolError` if the call is unsupported. */
   async send<T>(call: Call<T>, { withinMs, signal }: CallOptions): Promise<T> {
     this.#enter();
     let connection: Connection;
@@ -256,7 +256,7 @@ export function endConnection(connection: Connection, error: Error): void {
   });
 }
 
-/** Awaits `work` for at most `ms` ms. Then rejects with kafkajs' connection error, whose message begins with `what`. */
+/** Awaits `work`. After `ms` ms rejects with kafkajs' connection error, which names the broker and whose message begins with `what`. */
 function withTimeout<T>(ms: number, work: Promise<T>, broker: string, what: string): Promise<T> {
   return within(ms, work, () =>
     connectionClosedError(broker, `${what}: no answer in ${ms / 1_000} s`),

@@ -50,10 +50,10 @@ export class Connections {
   }
 
   /**
-   * Sends a call over the connection to the addressed broker that has the fewest calls in flight. While the broker throttles this client,
-   * calls wait. Even after a timeout or an abort the broker may still execute the request.
+   * Sends a call to the broker at `address`, over its connection with the fewest calls in flight or over a new one. While the broker
+   * throttles this client, calls wait. Even after a timeout or an abort the broker may still execute the request.
    *
-   * @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause.
+   * @throws `CallNotSent`, `CallUnanswered` (cause: kafkajs' error); `KafkaJSProtocolError` if the broker does not support the call.
    */
   async send<T>(address: Address, call: Call<T>, options: CallOptions): Promise<T> {
     const { signal } = options;
@@ -154,7 +154,7 @@ export class Connections {
   }
 }
 
-/** Returns the broker addresses in the settings. Must not be called concurrently: kafkajs returns the addresses in turn, by one counter. */
+/** Returns the broker addresses in the settings. Must not run concurrently: each call of `build` moves kafkajs on to the next address. */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();
   for (;;) {

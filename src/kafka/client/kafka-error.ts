@@ -115,7 +115,7 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
  *
  * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
- * - `TLS_REFUSED` if {@link tlsError} decides so;
+ * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings (see {@link tlsError});
  * - `code` for all other errors, which are retried.
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
@@ -183,8 +183,8 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
 }
 
 /**
- * Converts the error that ended a member of a consumer group: to `KAFKA_UNREACHABLE` if a new member may succeed, otherwise to
- * `KAFKA_REFUSED`.
+ * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is `KAFKA_REFUSED` also if a batch is
+ * malformed, or if a new member would fail as well.
  */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);

@@ -28,7 +28,7 @@ export function nameOf({ host, port }: Address): string {
   return `${host}:${port}`;
 }
 
-/** Decodes the response to a call. @param bytes The response without its header, which ends with the correlation id. */
+/** Decodes the response to a call. @param bytes The part of the response after the correlation id. */
 export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);
   if (call.isFlexible) answer.int8(); // no tags

@@ -157,7 +157,7 @@ export function listOffsets(
   };
 }
 
-/** Settings of a topic by name. If the settings can't be read, `errorCode` says why. */
+/** Settings of one topic, by the name of the setting. `errorCode`: Kafka's error code if the settings can't be read, otherwise 0. */
 export interface TopicSettings {
   readonly topic: string;
   readonly errorCode: number;

@@ -24,7 +24,7 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/** Calls `ask`, again after each transient error, for some seconds. `ask` must be safe to repeat. @throws as {@link withBrokers}. */
+/** Calls {@link withBrokers} with the time limits for commands and readers of topics. `ask` must be safe to repeat. */
 export function queryBrokers<T>(
   cluster: ClusterAccess,
   ask: (brokers: Brokers) => Promise<T>,
@@ -53,8 +53,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic, which is then final. Without it the error can be
- * retried, as the topic may be new.
+ * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic. With advice the error is final. Without it the
+ * error can be retried, as the topic may be new.
  */
 async function describedTopic(
   brokers: Brokers,
@@ -108,7 +108,7 @@ async function requestBounds(
 
 /**
  * Returns for each partition the offset of the first message or transaction marker with a timestamp of at least `time`, in epoch ms.
- * Partitions without one are left out.
+ * Partitions without such a message or marker are left out.
  */
 export function offsetsSince(
   cluster: ClusterAccess,

@@ -77,7 +77,7 @@ const FETCH_WAIT_MS = 500;
  * committed before the partitions are revoked. kafkajs fetches from a broker again only after all batches in that broker's previous
  * response have been handled.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED` or `TLS_REFUSED`.
  */
 export async function runConsumerMember(options: ConsumerMemberOptions): Promise<void> {
   const { kafka, topic, leave$, onAssigned } = options;
@@ -231,8 +231,8 @@ export interface ConsumerGroupStart {
 }
 
 /**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise, if a member ended
- * before its first commit, the next member would skip messages. Resolves with false if `leave$` has emitted.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Without this commit, a member
+ * could end before its first commit, and the next member would skip messages. Resolves with false if `leave$` has emitted.
  *
  * Only the leader of the consumer group commits. A generation has one leader, and Kafka rejects commits of an older generation, so no
  * offsets are overwritten.

@@ -41,7 +41,7 @@ export function arrivalOrder(): BatchQueue {
 
 /**
  * Creates a queue that merges partitions by timestamp; at equal timestamps the lower partition number comes first. A batch is ready once
- * every partition has either messages in the queue or reached its offset in `ends`, so that no older message can follow. After its end
+ * every partition either has a batch in the queue or has reached its offset in `ends`, so that no older message can follow. After its end
  * offset a partition must receive no more batches.
  */
 export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {

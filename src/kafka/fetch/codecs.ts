@@ -31,7 +31,7 @@ const unzip: (
   bytes: Buffer,
   options: { chunkSize: number; maxOutputLength: number },
 ) => Promise<Buffer> = promisify(gunzip);
-/** Bytes from the field with the content's length to the end of gzip data: the field is the last one. */
+/** Size in bytes of the last field of gzip data, which contains the length of the decompressed content. */
 const LENGTH_FROM_END = 4;
 /**
  * Smallest and largest output chunk, in bytes. The smallest is zlib's minimum. The largest bounds the memory in case gzip data state a
@@ -278,7 +278,7 @@ class Unpacked {
   }
 
   /**
-   * Appends a copy of the `length` bytes that begin `distance` bytes before the end. With `length` > `distance` the copy repeats itself.
+   * Appends `length` bytes, copied from `distance` bytes before the end of the output. If `length` > `distance`, these bytes are repeated.
    */
   repeat(distance: number, length: number): void {
     if (distance < 1 || distance > this.#length) {
