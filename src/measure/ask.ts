@@ -22,19 +22,19 @@ export interface AskOptions {
   readonly list: ListDescription;
   readonly times: TimeFormat;
   readonly limit: Limit;
-  /** Returns the function that reads keys, for the records of a response. Called for the first response with records. */
+  /** Called with the records of the first response that has any. Returns the function that returns the key of a record. */
   readonly keyOfFirst: (records: readonly JsonValue[]) => KeyOf;
   readonly scheduler: SchedulerLike;
 }
 
-/** A request is sent once: its failure is a result of the experiment. */
+/** Sends each request once, and does not attribute its failure to the token: the failure is a result of the experiment. */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
-/** Statuses from 400 to 499 that concern the moment of a request and not its content. */
+/** HTTP statuses whose cause is temporary. They are errors; any other status from 400 to 499 is a refusal of the request. */
 const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429]);
-/** Query parameter that no API documents. */
+/** Query parameter that no API documents: sent to find out whether the API ignores or refuses unknown parameters. */
 const UNKNOWN = { cellarstream_unknown: '1' };
 
-/** Creates the function that sends the requests of a list's experiments. */
+/** Returns the function that sends a test request of `check --measure` to a list, and emits the decoded response. */
 export function asker(options: AskOptions): (question: Question) => Observable<Reply> {
   const { request, list, times, limit, keyOfFirst, scheduler } = options;
   const layout = new ResponseLayout(list);

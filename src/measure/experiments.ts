@@ -8,35 +8,35 @@ import type { TimeFormat } from '../description/time-format.ts';
 import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
 
-/** Facts about a list that the experiments start from. */
+/** Input of the experiments of `check --measure`: a list's description, its first page, and how its requests are made. */
 export interface Facts {
   readonly list: ListDescription;
   readonly times: TimeFormat;
-  /** The smallest difference between two dates in requests, in ms. */
+  /** Resolution of the dates in requests, in ms: 1,000 if the API's date format has whole seconds. */
   readonly unitMs: number;
   /** Page size of the first page's request. */
   readonly size: number;
   /** Whether requests state the page size. */
   readonly hasSize: boolean;
   readonly first: Reply;
-  /** Number of records in the list, by the first page or the list's own request for it; undefined if it is not known. */
+  /** Number of records in the list, as reported with the first page or by a separate request for the total; undefined if unknown. */
   readonly total: number | undefined;
   /** Current time by the local clock, in epoch ms. */
   readonly now: number;
 }
 
-/** A finding of an experiment. Its claim is that of the experiment unless it names another one. */
+/** A {@link Measurement} that an experiment returns. Its `claim` may be left out; default: the `claim` of the experiment. */
 export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'claim'>>;
 
 export interface Experiment {
   readonly claim: Measurement['claim'];
-  /** Description of the requests; the beginning of each finding's text. */
+  /** Short description of the requests, such as `second page`. The text of each finding begins with it. */
   readonly name: string;
   /** Pause between the first page and the experiment's requests, in ms. Default 0. */
   readonly afterMs?: number;
-  /** Returns the requests; none if the facts suffice. Returns a text with the reason if the experiment does not apply to the list. */
+  /** Returns the requests to send; `[]` if `facts` suffices. If the experiment does not apply to the list: a text with the reason. */
   readonly questions: (facts: Facts) => readonly Question[] | string;
-  /** Verdict if a request is refused. Default: `judge` decides. */
+  /** Verdict if the API refuses a request; `judge` is then not called. Default: `judge` is called with the refusal, too. */
   readonly ifRefused?: Verdict;
   readonly judge: (facts: Facts, replies: readonly Reply[]) => Finding | readonly Finding[];
 }
@@ -49,7 +49,7 @@ export interface Experiment {
 const DRIFT = 2;
 /** Number of records that the first page needs so that pages of 5 and 10 can be found in it. */
 const ENOUGH = 20;
-/** Page size of the requests at the end of the list. */
+/** Page size, in records, of the requests for the last page of the list and for the page after it. */
 const TAIL = 10;
 const A_DAY_MS = 86_400_000;
 /** Largest difference between two time zones, in ms. */
@@ -129,7 +129,7 @@ const updated: Experiment = {
   },
 };
 
-/** The first page again: whether the records that did not change kept their order. */
+/** Creates an experiment: requests the first page a second time, and compares the order of the unchanged records. */
 const order = (name: string, afterMs = 0): Experiment => ({
   claim: 'order',
   ...{ name, afterMs },
@@ -193,7 +193,7 @@ const twiceTheLimit: Experiment = {
   },
 };
 
-/** Pages at other places than multiples of the limit, found again in the first page. */
+/** Experiment: requests smaller pages that begin within the first page, and looks for their records in the first page. */
 const offsets: Experiment = {
   claim: 'paging',
   name: 'smaller pages',
@@ -223,7 +223,7 @@ const smallPages = ({ paging }: ListDescription) => [
   { offset: paging === 'offset' ? 7 : 10, pageSize: 10 },
 ];
 
-/** The page behind a key, a cursor, an address or a page number. */
+/** Experiment: requests the page after a key, or the second page by its cursor, URL or number. Not for lists that are paged by offset. */
 const behind: Experiment = {
   claim: 'paging',
   name: 'second page',
@@ -274,7 +274,7 @@ const unknownCursor: Experiment = {
   },
 };
 
-/** The total against the first page; it may have a request of its own. */
+/** Experiment: compares the list's total with the number of records on the first page. Some APIs have a separate request for the total. */
 const total: Experiment = {
   claim: 'total',
   name: 'whole list',
@@ -293,7 +293,7 @@ const total: Experiment = {
   },
 };
 
-/** The last page and one beyond the end. */
+/** Experiment: requests the last page and a page after the end of the list. Checks the total, and whether the end is reported. */
 const end: Experiment = {
   claim: 'more',
   name: 'last page and beyond',
@@ -346,7 +346,7 @@ const end: Experiment = {
 
 const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
 
-/** Windows from the year 2099, from a record's stamp, and from one unit later. */
+/** Experiment: requests windows of modification times that begin in 2099, at the newest record's time, and `unitMs` after that time. */
 const dates: Experiment = {
   claim: 'dates',
   name: 'windows',
@@ -463,16 +463,16 @@ function absence(reply: Reply): Finding {
   return rows.length > 0 ? refuted(text) : stands(text);
 }
 
-/** The experiments, the most valuable first: the last ones are skipped if there are too many requests. */
+/** The experiments of `check --measure`, the most important first. One is skipped if too few of the list's `MAX_REQUESTS` are left. */
 export const EXPERIMENTS: readonly Experiment[] = [
   ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],
   ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],
 ];
 
-/** Sent last: the first page again after a pause. A request is kept for it. */
+/** The last experiment: requests the first page again, 60 s after the first time. One request is reserved for it. */
 export const LAST_EXPERIMENT: Experiment = order('first page after 60 s', PAUSE_MS);
 
-/** Returns the record with the latest modification time. */
+/** Returns the record with the latest modification time; undefined if no record has both a key and a modification time. */
 function newestOf({ rows }: Reply): (Row & { readonly at: number }) | undefined {
   const stamped = rows.flatMap((row) =>
     row.at === null || row.key === undefined ? [] : [{ ...row, at: row.at }],

@@ -19,16 +19,16 @@ const USUAL_SIZE = 100;
 export interface MeasureListOptions {
   readonly list: ListDescription;
   readonly times: TimeFormat;
-  /** The smallest difference between two dates in requests, in ms. */
+  /** Resolution of the dates in requests, in ms: 1,000 if the API's date format has whole seconds. */
   readonly unitMs: number;
-  /** Sends one request. Rejects if the response is neither a page nor a refusal. */
+  /** Sends one request. Resolves also if the API refuses it, with the HTTP status as `refusedWith`. Rejects after any other failure. */
   readonly ask: (question: Question) => Promise<Reply>;
   readonly pause: (ms: number) => Promise<void>;
   /** Returns the local time, in epoch ms. */
   readonly now: () => number;
 }
 
-/** Measures the claims of a list's description. An experiment that fails is reported, and the next one runs. */
+/** Tests a list's description against the API by experiments. One that fails is reported as `not measured`, and the next one runs. */
 export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
   const { list, times, unitMs, pause, now } = options;
   const hasSize = sendsLimit(list);
@@ -87,7 +87,7 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   return found;
 }
 
-/** Summarizes the measurements of lists, by the lists' names, as the property `measured` of a description. */
+/** Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. */
 export function measuredOf(
   lists: ReadonlyMap<string, readonly Measurement[]>,
   date: string,

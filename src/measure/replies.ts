@@ -29,26 +29,26 @@ export interface Reply {
   readonly serverTime?: number | undefined;
 }
 
-/** A request of an experiment. With `isTotal`, the reply has only the number of records. */
+/** A test request of `check --measure`. With `isTotal`, the reply has no records, only the list's total. */
 export interface Question extends ListQuery {
   /** Whether the request has an additional query parameter that the API does not document. Default false. */
   readonly isUnknown?: true;
 }
 
 /**
- * Result for a claim. `not refuted`: the experiment found nothing against the claim, which proves nothing. `warning`: the claim stands, but
- * the finding limits what the service can promise. `not measured`: the experiment does not apply, or failed.
+ * Result of testing a claim (a statement in a list's description). `not refuted`: nothing was found against it, which is no proof.
+ * `warning`: not refuted, but the finding limits what the service can promise. `not measured`: the experiment does not apply, or failed.
  */
 export type Verdict = 'refuted' | 'not refuted' | 'warning' | 'not measured';
 
-/** A finding about a claim; `query` is about additional parameters, and is never refuted. */
+/** Result of testing one claim of a list's description or, with `query`, how the API handles unknown parameters (never `refuted`). */
 export interface Measurement {
   readonly claim: Claim | 'query';
   readonly verdict: Verdict;
   readonly measured: string;
 }
 
-/** Returns a text with the number of records, or the status of a refusal. */
+/** Returns the number of records in the reply as text; if the request was refused: a text with the HTTP status. */
 export function replyText({ refusedWith, rows }: Reply): string {
   return refusedWith === undefined ? countText(rows.length) : `refused, status ${refusedWith}`;
 }

@@ -31,7 +31,7 @@ export interface FleetAccount {
   /** When the account entered its current state, in epoch ms. */
   readonly since: number;
   readonly problem: string | undefined;
-  /** Figures that the owner reported last. */
+  /** Newest figures of the account that its owner has reported. Undefined if none are known. */
   readonly figures?: AccountFigures | undefined;
 }
 
@@ -44,10 +44,10 @@ export interface AccountFigures {
   readonly reasons: readonly string[];
   /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
-  /** Median lag of the slowest list over five minutes, in ms; null if nothing has changed. */
+  /** Median time from a record's change to its publication over five minutes, for the slowest list, in ms; null without dated changes. */
   readonly lagMs: number | null;
   /**
-   * When the last scan that finds all changes of a list was completed, in epoch ms: the earliest of these times among the account's lists.
+   * When the latest complete scan for changes ended, in epoch ms. With several lists: the time of the list whose latest scan is oldest.
    * Null while any list has had no such scan.
    */
   readonly lookedAt: number | null;

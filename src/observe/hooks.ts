@@ -77,7 +77,7 @@ export interface Committed {
    * transactional id, or the transaction timed out.
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
-  /** Time from the transaction's first message to the end of its commit, in ms. It includes the time for storing the images. */
+  /** Time from the transaction's first message to the end of its commit, in ms, including the writes to `STATE_DIR`. */
   readonly elapsedMs: number;
   /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
   readonly messages: number;
@@ -115,8 +115,8 @@ export interface Retrying {
 }
 
 /**
- * Why a full scan is not certified. `too-soon`: the previous certificate is younger than `CERTIFICATE_INTERVAL_MS`. `partitions`: the
- * topic's number of partitions has changed since its events were written.
+ * Why no certificate was published after a full scan. `too-soon`: the previous certificate of the list is younger than
+ * `CERTIFICATE_INTERVAL_MS`. `partitions`: the topic's number of partitions has changed since its events were written.
  */
 export type Uncertified = 'too-soon' | 'partitions';
 
@@ -129,29 +129,28 @@ export interface Hooks {
   readonly onStart?: (gauges: Gauges) => void;
   /**
    * A login returned a token that is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is ahead of the local
-   * one: the server's time in the response, less the duration of the request, compared with the local time when the request began. It is
-   * undefined if the response has no `Date` header and its token has no `iat` claim.
+   * one; undefined if the response has no `Date` header and its token has no `iat` claim.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * The API's responses say that others use a quota, too: fewer requests remain than this process has left. Called once for each quota, with
-   * the number of requests of others that was noticed first. All of them are counted against the quota.
+   * Other processes use a quota, too: the API reports fewer remaining requests than this process's own requests explain. Called only once
+   * for each quota; `requests` is the number of the others' requests at that time. Their later requests are counted as well.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
   readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** A request to the API has ended. */
   readonly onRequest?: (request: Requested) => void;
-  /** The service is logged in and connected and has claimed the resource: reading of its list begins. Called again after each new claim. */
+  /** The service is logged in and has become the owner of the resource: reading begins. Called each time it becomes the owner. */
   readonly onReady?: (ready: { resource: string }) => void;
   /**
-   * The claim of a resource fenced a process that uses another state folder and had not announced its end. If that process is still
-   * running, it stops.
+   * The service has become the owner of the account although a process with another state folder may still be using it. If that
+   * process is running, it is fenced and stops. Called for each resource of the account.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
   /** A list is empty and no record of it has been published. Its key fields can't be chosen yet, so it is read again later. */
   readonly onEmpty?: (empty: { resource: string }) => void;
-  /** The key fields of a resource were chosen. */
+  /** The fields that form the key of a resource's records were chosen from its first records. Not called if they were known before. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
    * None of the first records of a list has a certain field that is named in the settings, possibly because its name is misspelled: a
@@ -161,7 +160,7 @@ export interface Hooks {
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /** The schema with which a resource's new events are written was determined. Called at the start, and each time the schema has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
-  /** A full scan detected more missing keys than `DELETE_LIMIT_PERCENT` allows. Their deletions are held back. */
+  /** More published records are missing from a full scan than `DELETE_LIMIT_PERCENT` allows. Their deletions are not published. */
   readonly onHeld?: (held: {
     resource: string;
     gone: number;
@@ -176,7 +175,7 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
-    /** Evidence that the sweep read the whole list; null if it was interrupted or not consistent, or the list was empty. */
+    /** Evidence that the sweep read the whole list; null if it was interrupted, its pages did not fit together, or the list was empty. */
     level: ReadingLevel | null;
     /** Whether sweeps of this list can prove deletions at all, by what its description says. */
     canProve: boolean;
@@ -184,15 +183,15 @@ export interface Hooks {
     canBeAsked: boolean;
   }) => void;
   /**
-   * The certificate of a full scan was published. `level` is the evidence that the scan read the whole list; null if it was interrupted or
-   * not consistent, or the list was empty.
+   * A certificate was published: a message with the results of a full scan. `level` is the evidence that the scan read the whole list; null
+   * if the scan was interrupted, its pages did not fit together, or the list was empty.
    */
   readonly onCertified?: (certified: {
     resource: string;
     certificate: Certificate;
     level: ReadingLevel | null;
   }) => void;
-  /** A full scan has ended without a certificate. */
+  /** A full scan has ended, and no certificate of it was published. `why` is the reason. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
   /** The API refuses requests for single records of a list. Deletions of its records can therefore not be confirmed by such requests. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
@@ -222,9 +221,8 @@ export interface Hooks {
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * A response seems outdated: it is the first that shows some records in an earlier state than the published one, or it came from a cache.
-   * `held` is the number of these records, which are published only after a second read. `ageMs` is how much older the response is than its
-   * request, if it came from a cache.
+   * A response seems outdated. `held`: number of its records that are older than the published ones, each counted only the first time; they
+   * are published only after a second read. `ageMs`: age of the response in ms if it came from a cache, otherwise 0.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**
@@ -261,15 +259,15 @@ export interface Hooks {
   }) => void;
   /** Signals can't be read or acknowledged at the moment. The service tries again after `delayMs`; everything else continues. */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
-  /** The image store was damaged and is deleted. The images are restored from Kafka. */
+  /** The store of published records (images) in `STATE_DIR` was damaged and is deleted. The images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
-  /** A setting of a resource's topic is unsuitable. It is reported at each claim of the resource. */
+  /** A setting of a topic of the resource is unsuitable. Called each time the service becomes the owner of the resource. */
   readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
   /**
    * Published events are missing from a resource's topic. The list is read again, and the records of the missing events are published again
    * with `op` `r`.
    */
   readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
-  /** Images were restored from Kafka because they were not in the image store. */
+  /** Published records (images) were restored from Kafka because they were missing in `STATE_DIR`. `images` is their number. */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

@@ -103,7 +103,7 @@ const TRANSIENT_KAFKA_ERRORS = [
   /Topic creation errors/,
 ];
 
-/** The only fields of kafkajs's log entries that are logged. The other fields hold data from brokers, or stacks. */
+/** Fields of kafkajs's log entries that are logged besides namespace and message. The other fields hold data from brokers, or stacks. */
 const LOGGED_KAFKA_FIELDS = [
   'broker',
   'groupId',

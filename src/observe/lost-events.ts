@@ -12,12 +12,12 @@ export interface Gap {
 }
 
 /**
- * A partition in which the live keys of the topic differ from the published ones: in their number, or in the keys or the sequences of their
- * newest events.
+ * A partition whose live keys differ from the published ones: in number, in the keys, or in the sequence numbers of their newest events. A
+ * key is live if its newest event is not a deletion.
  */
 export interface KeyGap {
   readonly partition: number;
-  /** Number of live keys in the partition according to what was published. `now` is their number in the topic. */
+  /** Number of live keys that were published to the partition. `now`: the number of live keys that are in it. */
   readonly before: number;
   readonly now: number;
 }
@@ -26,13 +26,13 @@ export interface KeyGap {
 export interface LostEvents {
   readonly topic: string;
   /**
-   * Ranges of offsets of lost events in the topic's partitions. Empty if the loss only shows in other ways: in the offsets that new
-   * messages were assigned, or in live keys.
+   * Ranges of offsets whose events are lost. Empty if the first and end offsets of the partitions do not show the loss, such as when it
+   * was detected by the keys in the topic (see `keys`).
    */
   readonly gaps: readonly Gap[];
-  /** Number of offsets of lost events, as far as it can be determined. */
+  /** Total number of offsets in `gaps`; 0 if `gaps` is empty. */
   readonly offsets: number;
-  /** Partitions in which the offsets do not show that events are lost, but the count or digest of live keys does. Default: none. */
+  /** Partitions whose loss shows in the number or the digest of their live keys, and not in their offsets. Default: none. */
   readonly keys?: readonly KeyGap[];
 }
 

@@ -35,7 +35,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly leave$: Observable<unknown>;
   /**
    * Returns the partitions to fetch next, with the offset at which to continue in each. The partition that has waited longest comes first.
-   * `partitions`: the partitions that the topic has. If the result contains another one, the fetches fail as for a deleted topic.
+   * `partitions`: the partitions that the topic has. If a returned partition is not among them, the fetches fail as for a deleted topic.
    */
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
   /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
@@ -56,11 +56,9 @@ const NO_LEADER_ID = -1;
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
   #hasConnected = false;
-  /**
-   * Number of failures since the last successful fetch. `#missing`: how many failures in a row, up to the newest one, say that the topic or
-   * partition is unknown.
-   */
+  /** Number of failures since the last successful fetch. */
   #failures = 0;
+  /** Number of consecutive failures, up to the newest one, with Kafka's error code for an unknown topic or partition. */
   #missing = 0;
   #current: ConnectionLoops<T> | undefined;
   /**
@@ -131,8 +129,8 @@ export class FetchLoops<T> {
 }
 
 /**
- * The fetches over one connection. They end when the `subscriber` of the constructor has unsubscribed. An error of a fetch is passed to
- * that subscriber, which also ends them.
+ * Repeated fetches over one connection. They end when the `subscriber` of the constructor has unsubscribed. The first error of a fetch is
+ * passed to `subscriber`, and then all fetches end.
  */
 class ConnectionLoops<T> {
   readonly #fetcher: Fetcher;

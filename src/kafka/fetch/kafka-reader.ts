@@ -273,9 +273,9 @@ async function readableContent(
 }
 
 /**
- * Returns the messages of a partition that precede both the offset `end` and the first message whose timestamp is at least `before` (epoch
- * ms). In the result, `next` is the offset at which to continue: `end` if `before` ended the messages, so that the partition counts as
- * read; otherwise the argument `next`.
+ * Removes the messages of a partition from the offset `end` on, and from the first message on whose timestamp is `before` (epoch ms) or
+ * later. Returns the other messages, and as `next` the offset at which to continue: `end` if messages were removed because of `before`, so
+ * that the partition counts as read; otherwise the argument `next`.
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));

@@ -50,8 +50,8 @@ class BatchHandling<R> {
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /**
-   * Emits when the subscriber has unsubscribed, which ends the observable that `handle` returned for the current batch. Unsubscribing from
-   * that observable is not enough: one that emits synchronously emits before its `subscribe` has returned a subscription.
+   * Emits when the subscriber has unsubscribed. This ends the observable that `handle` returned for the current batch, even while it emits
+   * synchronously: then there is no subscription yet that could be unsubscribed.
    */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */

@@ -106,7 +106,7 @@ export const FLEET_METRICS = {
 interface FleetMetricsOptions {
   readonly instance: string;
   readonly isReady: () => boolean;
-  /** Returns the registries of the accounts that run on this instance, by account. */
+  /** Returns the prom-client registries of the accounts that run on this instance, by account name. */
   readonly accounts: () => ReadonlyMap<string, Registry>;
 }
 

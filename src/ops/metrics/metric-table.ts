@@ -20,9 +20,9 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Its argument are the lists
-   * that the service reads. A label that a {@link LabelGrid} omits has all its values; an omitted `resource` has the lists that the service
-   * reads. Default: all series of a counter or histogram, and no series of a gauge, because 0 would be mistaken for a measured value.
+   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. `lists`: the lists that
+   * the service reads. A grid without a label stands for all values of that label; without `resource`, for the names of `lists`. Default:
+   * all series of a counter or histogram, and no series of a gauge, because 0 would be mistaken for a measured value.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }

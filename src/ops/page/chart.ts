@@ -11,7 +11,7 @@ interface ChartOptions {
   readonly lines: readonly Line[];
   /** Minimum value at the top of the vertical scale. The scale grows if a value is higher. */
   readonly leastTop: number;
-  /** Whether small values stay visible beside large ones. Default false: a linear scale. */
+  /** Whether the vertical scale is compressed (arcsinh), so that small values stay visible beside large ones. Default: a linear scale. */
   readonly compressed?: boolean;
 }
 

@@ -9,7 +9,7 @@ export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'>
   readonly to: LifeCycleState;
 }
 
-/** Returns a unique name for the status field that a life cycle describes, such as `orders order status`. */
+/** Returns the unique name of a life cycle: its list, subject and status field, such as `orders order status`. */
 export function cycleName({
   resource,
   subject,
@@ -34,7 +34,7 @@ export function changesSeen({ changes, others }: LifeCycle): number {
   return changes.reduce((sum, change) => sum + change.count, others);
 }
 
-/** Returns a name for a change that is unique within the life cycle. */
+/** Returns a name for a change between two states. Each change of a life cycle has a different name. */
 export function changeName({ from, to }: CycleChange): string {
   return JSON.stringify([from.kind, from.name, to.kind, to.name]);
 }

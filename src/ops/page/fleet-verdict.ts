@@ -131,16 +131,16 @@ function namesOf(accounts: readonly FleetAccountStatus[]): string {
 }
 
 /**
- * Health of an account of a fleet, from worst to best. `good`: it runs and is ready. `busy`: it is starting, in handover, or runs and has
- * not caught up with its lists yet. `slow`: it has been starting or in handover for longer than {@link SLOW_MS}. `bad`: it does not run, or
- * is not ready for another reason.
+ * Health of an account of a fleet. `good`: it runs, and is ready or has not reported whether it is ready. `busy`: it is starting, in
+ * handover, or runs and has not caught up with its lists yet. `slow`: it has been starting or in handover for longer than {@link SLOW_MS}.
+ * `bad`: it does not run, its file is invalid on this instance, or it is not ready for another reason.
  */
 type Health = 'bad' | 'slow' | 'busy' | 'good';
 
 /** How long an account may be starting or in handover before its health is `slow`, in ms. */
 const SLOW_MS = 20_000;
 
-/** @param at When the status was computed, in epoch ms. */
+/** Returns the health of an account. `at` is when the account's status was computed, in epoch ms. */
 export function healthOf({ state, since, figures }: FleetAccountStatus, at: number): Health {
   if (state === 'starting' || state === 'moving') return at - since > SLOW_MS ? 'slow' : 'busy';
   if (state !== 'running') return 'bad';
