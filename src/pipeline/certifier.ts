@@ -16,14 +16,14 @@ import type { Task } from './task.ts';
 export interface CertifierOptions {
   readonly task: Pick<Task, 'account' | 'list' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Checkpoint;
-  /** Acknowledges requests for certificates. Default: the task gets no such requests. */
+  /** Acknowledges signals that request a certificate. Undefined if the task receives no such signals. */
   readonly resyncs?: Pick<TaskJobs, 'certifyAck' | 'ackCommitted'> | undefined;
   readonly transact: (batch: TaskBatch) => Promise<void>;
   /** Whether the task has ended. A task that has ended commits no certificates. */
   readonly hasEnded: () => boolean;
 }
 
-/** Issues certificates of full scans. */
+/** Issues certificates: messages with the number of records that a full scan read, and count and digest of those in the topic. */
 export class Certifier {
   readonly #options: CertifierOptions;
 
@@ -32,8 +32,8 @@ export class Certifier {
   }
 
   /**
-   * Whether the batch completes a full scan of which a certificate has to be issued: because a signal requests one, or because the list has
-   * none that is younger than `certificateIntervalMs`.
+   * Whether the batch completes a full scan for which a certificate has to be issued: a signal requests one, or the list's newest
+   * certificate is missing or at least `certificateIntervalMs` old.
    */
   willCertify(batch: ReadBatch): boolean {
     const scan = endedScan(batch);
@@ -41,8 +41,8 @@ export class Certifier {
   }
 
   /**
-   * Commits the certificate of the full scan that the plan's batch completes, if {@link willCertify} is true for the batch. To be called
-   * after the batch itself is committed: the certificate describes the topic with every change that the scan detected.
+   * Commits a certificate if the plan's batch completes a full scan for which {@link willCertify} is true. To be called after the batch
+   * itself is committed: the certificate describes the topic with every change that the scan detected.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;
@@ -99,7 +99,7 @@ export class Certifier {
     };
   }
 
-  /** Counts the live keys that were not seen since the sweep began, and lists some of them. */
+  /** Counts the live keys that no read has shown since the full scan `sweep` began, and lists up to {@link MAX_NAMED} of them. */
   async #unseen(sweep: SweepProgress): Promise<CompletedScan['unseen']> {
     const { task, checkpoint } = this.#options;
     const { store } = checkpoint;
@@ -123,8 +123,8 @@ const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /**
- * Returns facts about the full scan that the batch completes: the signals that request a certificate of it, and the number of held-back
- * deletions. Undefined if the batch completes no full scan.
+ * Returns facts about the full scan that the batch completes. `asked`: the signals that request a certificate for the scan. `held`: the
+ * number of deletions that were detected but held back. Undefined if the batch completes no full scan.
  */
 function endedScan(
   batch: ReadBatch,

@@ -20,8 +20,8 @@ export interface ChosenKey {
    */
   readonly isNew: boolean;
   /**
-   * The server's time, in epoch ms, in the first response that has a `Date` and showed the list empty while the key was being chosen; null
-   * if there was no such response.
+   * Server time, in epoch ms, of the first response with a `Date` that showed the list as empty while the key was being chosen. Null if
+   * there was no such response.
    */
   readonly beganAt: number | null;
   /**
@@ -38,7 +38,7 @@ export interface ChooseKeyOptions {
   readonly publishedKeyFields: readonly string[] | null;
   /** Format of the keys of the published events. Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
-  /** Each subscription requests the first page of the list. */
+  /** Requests the first page of the list, once for each subscription. */
   readonly firstPage: Observable<Answer>;
   /** Pause before the first page of an empty list is requested again, in ms. */
   readonly pauseMs: number;

@@ -36,15 +36,15 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from a response to the commit of the cursor that covers it, in ms, while Kafka responds as usual. If it is too small, a late
- * cursor of the previous process on this machine counts as written by an unknown process, and requests wait a minute. If it is too large,
- * the cursor of an unknown process counts as one of the previous process.
+ * Maximum time from a process's last response to its last commit of a cursor, in ms, while Kafka responds as usual. A later cursor counts
+ * as written by an unknown process, and requests then wait a minute. If this value is too small, a late cursor of the previous process on
+ * this machine causes that wait. If it is too large, the wait is omitted after a cursor of an unknown process.
  */
 const CURSOR_DELAY_MS = 10_000;
 
 /**
- * Claims an account: creates its topics, claims its ledger, and counts the requests that predecessors may have sent. Requests may be sent
- * once the returned promise is fulfilled.
+ * Claims an account: creates its topics, claims its ledger (the topic in which requests to the API are declared), and counts the requests
+ * of earlier processes against the quotas. Requests may be sent once the returned promise is fulfilled.
  *
  * @throws CellarstreamError `COMMIT_FAILED` if the service was stopped while the claim was running; errors of Kafka.
  */

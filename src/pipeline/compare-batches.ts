@@ -23,8 +23,8 @@ import type { Task } from './task.ts';
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
   /**
-   * Keys of the batch's records that are not part of a recognized run (see `runs`), and the keys that count as seen although no page showed
-   * them.
+   * Keys of the batch's records, except those in recognized runs (see `runs`). Also keys that count as seen although no page showed them,
+   * because it is unknown whether their records still exist.
    */
   readonly keys: readonly string[];
   /** Runs (groups of adjacent records) recognized on the page: their records equal the published images without a comparison. */
@@ -60,11 +60,11 @@ export function compareBatches(
   const isTombstone = deleted && tombstoneTest(deleted);
 
   /**
-   * Whether a record without an image is new (event `c`) or was there before the initial snapshot (event `r`). A record with a creation
-   * time is new if it was created after the snapshot began, and in any case once every record that the snapshot may have missed has been
-   * read (`caughtUp`). Exceptions, which count as old: a record created before `START_FROM`; and after a loss of events, a record created
-   * no later than the newest stamp that was published before the loss (`publishedUpTo`), as an API that caps its list may show such a
-   * record again at any time. A record without a creation time is new once the snapshot is done, or if the list was empty at first.
+   * Whether a record without an image (never published) is new (event `c`) or older than the initial snapshot (event `r`). A record with a
+   * creation time is new if it was created after the snapshot began, or if all that the snapshot missed has been read (`caughtUp`). It is
+   * old in any case if it was created before `START_FROM`, or, after a loss of events, no later than `publishedUpTo`: an API that caps its
+   * list may show old records at any time. A record without a creation time is new once the snapshot is done, or if the list was empty at
+   * first.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
@@ -153,8 +153,8 @@ export function compareBatches(
 }
 
 /**
- * Whether the record is known to equal its published image, which the list did not show as deleted. A resync looks at such records too: when
- * they were published, the description may not have had `deleted`.
+ * Whether the record is known to equal its published image. Such a record is not tested for deletion, because the list did not show it as
+ * deleted when it was published. A resync tests it all the same: the API's description may have had no `deleted` at that time.
  */
 function isPublished({ image }: KeyedRecord): boolean {
   return image?.kind === 'published';

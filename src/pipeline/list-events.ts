@@ -46,8 +46,8 @@ const SMALL_BATCH_RECORDS = 50;
 const PAGES_TO_INFER_FROM = 3;
 
 /**
- * Reads and publishes one list, starting from the checkpoint's cursor. Pages are read in lanes, decoded, encoded and compared with the
- * published images; changes are committed with the cursor in one transaction. Emits what each page published; completes with `stop$`.
+ * Reads and publishes one list, starting from the checkpoint's cursor. Pages are decoded, encoded and compared with the published images;
+ * changes are committed with the cursor in one transaction. Emits what each page published; completes with `stop$`.
  */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
@@ -172,8 +172,8 @@ async function encodeParsed(
 }
 
 /**
- * Number of records in the batches that are processed one by one instead of as part of a run. In a resync, the records of runs are
- * processed one by one too.
+ * Number of records in the batches that are processed one by one. Records in recognized groups (runs) are included only in a resync, which
+ * processes them one by one too.
  */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>

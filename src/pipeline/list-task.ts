@@ -79,7 +79,7 @@ interface OpenTask {
   readonly evolution: SchemaEvolution;
 }
 
-/** State of a list's task that outlives each opening: the claim, and what this process has published. */
+/** Runs the task of a list. Retains state from one opening of the task to the next: the claim, and records that wait for a second read. */
 class ListTask {
   readonly #options: ListTaskOptions;
   readonly #names: TaskNames;

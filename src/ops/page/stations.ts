@@ -9,13 +9,13 @@ interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** Reason why the data flow waits at this station, such as `waiting for the API`. Empty if it does not wait here. */
+  /** Reason why the data flow waits at this step, such as `waiting for the API`. Empty if it does not wait here. */
   readonly trouble: string;
-  /** Whether data flows from this station to the next one. */
+  /** Whether data flows from this step of the flow to the next one. */
   readonly moves: boolean;
   /** Filled part of the gauge that the status page draws for this station of the flow, from 0 to 1. */
   readonly share: number;
-  /** Value of the station's gauge as text, shown beside the gauge and read by screen readers. */
+  /** Value of the gauge (see `share`) as text. It is shown beside the gauge and read by screen readers. */
   readonly shareText: string;
 }
 

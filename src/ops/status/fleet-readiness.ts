@@ -10,7 +10,7 @@ interface FleetReadinessOptions {
 
 /** States of an account that only an operator can end. Restarting an instance does not help. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
-/** Causes that, if an account is not ready because of them, lie most likely with its own API and not with this instance. */
+/** Causes that most likely lie with the API of an account, and not with this instance. */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**

@@ -17,10 +17,7 @@ export function countPage({ lane, changes, unchanged }: Published) {
   return { read, events };
 }
 
-/**
- * Recognizes the pages that complete a scan that finds all changes of a list. Such a scan is a poll or, in a list without polls, a full
- * scan.
- */
+/** Recognizes the pages that complete a poll or, in a list without polls, a full scan: the scans that find all changes. */
 export class ChangeScans {
   readonly #description: ApiDescription;
   readonly #unpolled = new Set<string>();
@@ -45,8 +42,8 @@ export class ChangeScans {
 type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 
 /**
- * Whether a sweep proves which records were deleted: `never` if no sweep of the list can. Less proof is needed if missing records can be
- * requested by key (`canBeAsked`).
+ * Returns whether a sweep (full scan) proves which records were deleted: `known` if it does, `unknown` if it does not, `never` if no sweep
+ * of the list can. Less evidence is required if missing records can be requested by key (`canBeAsked`).
  */
 export function deletionsOf({
   proof,

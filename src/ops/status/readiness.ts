@@ -21,7 +21,7 @@ export type Cause =
   | 'failed'
   /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
   | 'starting'
-  /** For too long no poll or sweep of one of the lists has been completed. */
+  /** No poll or sweep of one of the lists has been completed for too long. */
   | 'stale';
 
 export interface Readiness {
@@ -66,10 +66,10 @@ interface ListState {
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   commitAt?: number | undefined;
-  /** When the last poll was completed, or in a list without polls the last full scan, in epoch ms. */
+  /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
   lastScanAt?: number;
   /**
-   * Time between the last two scans that find all changes of the list, in ms. After the first such scan: the time since the list was
+   * Time between the last two complete polls (full scans, in a list without polls), in ms. After the first: time since the list was
    * claimed.
    */
   previousIntervalMs: number;
@@ -95,8 +95,8 @@ export class ReadinessCheck {
   #isLoggedIn: boolean;
   #login: ActiveProblem | undefined;
   /**
-   * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed, and no list can
-   * be read while requests can't be declared in the ledger.
+   * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed. If requests
+   * can't be declared in Kafka, no list can be read either.
    */
   #connection: ActiveProblem | undefined;
 
@@ -203,8 +203,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if the two problems have the same
-   * cause. That the list is stale or starting is not reported, because it follows from `connection`.
+   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if there is none, or if it has the
+   * same cause. The causes `stale` and `starting` are not reported, because they follow from `connection`.
    */
   #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
     const problem = this.#ifLasting(state.problem);

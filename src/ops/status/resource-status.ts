@@ -227,10 +227,10 @@ export class ListStatus {
   }
 
   /**
-   * Whether a page that was published from lane `lane` ends the wait that `retry` describes. Any page does if the wait is not for a request
-   * to the API. If it is, the page must show that the retried request has succeeded: a page that arrives during the pause before the retry
-   * belongs to another request and does not show it. While the initial snapshot runs, the retried request may be one of the snapshot; a
-   * page of another lane then shows it only if the pause ended at least a minute ago.
+   * Whether a page from lane `lane` shows that the failure described by `retry` is over. Any page does if the failed call was not a request
+   * to the API. Otherwise the page must arrive after the pause before the retry: an earlier page belongs to another request. While the
+   * initial snapshot runs, the failed request may be one of the snapshot; a page of another lane must then arrive at least a minute after
+   * the pause.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

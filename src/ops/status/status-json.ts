@@ -11,8 +11,8 @@ export interface Status {
   readonly prefix: string;
   readonly at: number;
   /**
-   * When the process started; in a fleet: when the instance began to run the account. Counts, life cycles and recent changes cover the time
-   * since then.
+   * When the process started, in epoch ms; in a fleet: when the instance began to run the account. Counts, life cycles and recent changes
+   * cover the time since then.
    */
   readonly since: number;
   readonly pollIntervalMs: number;
@@ -57,7 +57,7 @@ export interface Warning {
   /** List that the warning concerns. Null if it concerns the whole service. */
   readonly resource: string | null;
   readonly text: string;
-  /** When the problem was last reported. */
+  /** When a hook last reported the problem, in epoch ms. */
   readonly at: number;
 }
 
@@ -99,25 +99,25 @@ export interface ResourceStatus {
   readonly series: SeriesStatus;
   /** Number of records of the list that are published and not deleted. Null before the first page. */
   readonly known: number | null;
-  /** When the last scan was completed that finds all changes: a poll or, in a list without polls, a full scan. Null if there was none. */
+  /** When the last poll (without polls: full scan) was completed, or the list last read as empty, in epoch ms. Null if never. */
   readonly lookedAt: number | null;
   /**
    * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one that was
    * interrupted or not consistent.
    */
   readonly level: LevelStatus | null;
-  /** The last complete sweep. Null before the first sweep of this process has ended. */
+  /** The last complete sweep (recurring full scan). Null before the first sweep of this process has ended. */
   readonly swept: SweptStatus | null;
-  /** The newest certificate. Null before the first certificate of this process. */
+  /** The newest certificate that this process has issued for the list after a full scan. Null before the first one. */
   readonly certified: CertifiedStatus | null;
-  /** Why the newest full scan was not certified. Null if it was certified. */
+  /** Why the newest full scan has no certificate: the previous one is too recent, or the number of partitions changed. Otherwise null. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
   /** Number of the list's dead letters since {@link Status.since}, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
   /** Duration of the newest committed Kafka transaction, in ms. Null before the first one. */
   readonly transactionMs: number | null;
-  /** When the open Kafka transaction began. Null while no transaction is open. */
+  /** When the open Kafka transaction began, in epoch ms. Null while no transaction is open. */
   readonly commitBeganAt: number | null;
 }
 
@@ -173,20 +173,20 @@ export interface CertifiedStatus {
   /** Number of live keys in the list's topic, according to the certificate. */
   readonly records: number;
   readonly proof: string;
-  /** Why the certificate's proof is not `exact`. Null if it is. */
+  /** Reasons why the certificate's proof is weaker than `exact`, such as `3 undecided`. Null if the proof is `exact`. */
   readonly whyNotExact: string | null;
 }
 
-/** Level of a full scan: see the certificate's `level`. */
+/** How strong the evidence is that a full scan read the whole list: the `level` of a certificate, such as `anchored`. */
 export interface LevelStatus {
   readonly name: string;
-  /** The name and its meaning. */
+  /** Name of the level, followed by its meaning in parentheses. */
   readonly inWords: string;
 }
 
 export interface SweptStatus {
   readonly at: number;
-  /** Number of distinct keys that the last complete sweep read. */
+  /** Number of distinct keys that the last complete sweep (recurring full scan) read. */
   readonly records: number;
   readonly proof: string;
 }
@@ -205,8 +205,8 @@ export interface LifeCycle {
 }
 
 /**
- * Where a change of a life cycle starts or ends. `state`: a status. `new`: the start of a change before which there was no status. `gone`:
- * the end of a change after which there is no status. `other`: any status beyond the maximum number of distinct ones.
+ * Start or end point of the changes in a life cycle. `state`: a status. `new`: there was no status before the change. `gone`: there is no
+ * status after the change. `other`: all statuses beyond the maximum number of distinct ones.
  */
 export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';
@@ -276,7 +276,7 @@ export interface FleetAccountStatus {
   readonly account: string;
   readonly state: FleetState;
   readonly owner: string | null;
-  /** When the account entered its current state. */
+  /** When the account entered its current state, in epoch ms. */
   readonly since: number;
   readonly problem: string | null;
   /** Whether this instance runs the account. If so, `/status?account=` returns the account's full status. */

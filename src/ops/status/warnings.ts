@@ -15,8 +15,8 @@ const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
 /**
- * Number of consecutive sweeps without proof of deletions after which a warning is shown, provided that they extend over at least ten
- * minutes.
+ * Number of consecutive sweeps (full scans) that fail to prove which records were deleted, after which a warning is shown. The warning is
+ * shown only if these sweeps extend over at least ten minutes.
  */
 const UNPROVEN_SWEEPS = 3;
 
@@ -44,13 +44,13 @@ interface Raised extends Pick<Warning, 'kind' | 'resource'> {
 export class Warnings {
   readonly #now: () => number;
   readonly #retries: RetryWarnings;
-  /** Returns the name of a list's total. */
+  /** Returns the name of a list's total, such as `total_records`. */
   readonly #totalOf: (resource: string) => string;
   /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
-  /** Number and start time of the current series of consecutive sweeps without proof of deletions, by list. */
+  /** Number of consecutive sweeps (full scans) that did not prove which records were deleted, and when the first of them ended, by list. */
   readonly #doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
-  /** Lists whose current sweep has deletions that are held back. */
+  /** Lists whose current sweep (full scan) has detected more deletions than `DELETE_LIMIT_PERCENT` allows to publish. */
   readonly #held = new Set<string>();
 
   /**
@@ -185,15 +185,15 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long the warning about a scan's trouble is shown, in ms. Ten minutes for a trouble without an entry. `cut` is shown for a day,
- * because only a full scan can detect it again, and a list with dates has one about once a day.
+ * How long the warning about a problem of a scan is shown, in ms. Ten minutes for a problem without an entry. `cut`, a list whose end the
+ * API does not show, has a day: only a full scan can detect it again, and a list with dates has one about once a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
   cut: 24 * AN_HOUR_MS,
 };
 
-/** Texts of troubles. `TOTAL` stands for the name of the list's total. */
+/** Texts of warnings about problems of a scan. `TOTAL` stands for the name of the list's total, such as `total_records`. */
 const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   'stepped-back': 'the list changed during a scan; the scan stepped back and missed nothing',
   adrift: 'the list changes faster than it is scanned: the scan starts over',
@@ -218,8 +218,8 @@ function troubleText(trouble: Exclude<ScanTrouble, 'cut'>, total: string): strin
 }
 
 /**
- * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. Also the number of failures to read or
- * acknowledge signals.
+ * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. The warning about unreadable or
+ * unacknowledged signals is also shown after this number of failures.
  */
 const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
@@ -257,9 +257,9 @@ interface Tried {
  * Collects warnings about dependencies (such as Kafka or the API) to which calls failed and were retried in the last ten minutes. A warning
  * also says whether the dependency is known to respond again.
  *
- * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one request proves
- * nothing about another. A list therefore counts as responding again if, after the pause that followed the newest failure, two things have
- * happened: a request for the list has succeeded, and a time as long as that pause (at least a minute) has passed without another failure.
+ * A list counts as responding again once two things have happened after the pause that followed its newest failure: a request for the list
+ * has succeeded, and a time as long as that pause (at least a minute) has passed without another failure. A success alone is not enough:
+ * several requests may be in flight, and hooks do not say which of them failed.
  */
 class RetryWarnings {
   readonly #now: () => number;

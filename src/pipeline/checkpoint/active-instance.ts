@@ -19,7 +19,7 @@ export interface ActiveInstanceOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** How long the ledger is observed, in ms. Longer than a lease, because some instances declare their requests only once per lease. */
+/** How long the ledger (topic of declared requests) is observed, in ms. Longer than a lease: some instances declare once per lease. */
 const OBSERVATION_MS = 12_000;
 const CHECK_EVERY_MS = 500;
 
@@ -45,8 +45,8 @@ export async function findActiveInstance(
 }
 
 /**
- * Returns the instance that wrote the account's newest declaration between two offsets of the ledger; undefined if there is no declaration,
- * or if the newest one grants no lease.
+ * Returns the instance that wrote the account's newest declaration of requests between two offsets of the ledger's topic. Undefined if
+ * there is no declaration, or if the newest one grants no lease (right to send requests).
  */
 async function declaringInstance(
   { log, ledgerTopic, account }: ActiveInstanceOptions,

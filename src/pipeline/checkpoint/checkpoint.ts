@@ -34,7 +34,7 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
 /** A task's store without the members that change its content: only the checkpoint writes to the store. */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
-/** Progress of sweeps, and data about the records of a page. Stored only in the image store on this machine, not in Kafka. */
+/** Progress of sweeps, and facts about a page, such as the keys on it. Stored only in the image store on this machine, not in Kafka. */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }
@@ -80,14 +80,14 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Progress of sweeps as last stored. It is stored together with the marks of keys: if the store is discarded, sweeps and marks begin
-   * again.
+   * Progress of sweeps (recurring full scans) as last stored. The store also contains which keys the sweeps have seen: if it is discarded,
+   * sweeps begin again.
    */
   get sweep(): SweepProgress {
     return this.#sweep;
   }
 
-  /** Live keys in each partition of the topic after the newest commit, and the end offset up to which each partition is counted. */
+  /** Count and digest of the live keys in each partition after the newest commit, and the partitions' end offsets at that time. */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
     return { keys: this.#live, ends: this.#memory.ends };
   }
@@ -140,7 +140,7 @@ export class TaskCheckpoint {
     await Promise.all([store.put(images, this.#memory, notes), visible]);
   }
 
-  /** Stores notes without a commit to Kafka. */
+  /** Stores notes, such as which keys were seen, in the image store on this machine. Commits nothing to Kafka. */
   async storeNotes({ sweep = this.#sweep, ...notes }: TaskNotes): Promise<void> {
     this.#memory = { ...this.#memory, sweep: JSON.stringify(sweep) };
     this.#sweep = sweep;
@@ -152,8 +152,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Throws if the topic was recreated before or during a commit, which the offsets of the committed messages show: the new topic lacks all
-   * earlier events. They count as lost events when the checkpoint is opened again.
+   * Throws if the topic was deleted and recreated before or during a commit. The offsets of the committed messages show this. The new topic
+   * lacks all earlier events, which count as lost when the checkpoint is opened again.
    *
    * @throws CellarstreamError `COMMIT_FAILED`.
    */
@@ -173,18 +173,18 @@ export class TaskCheckpoint {
   }
 }
 
-/** State from which a claimed task begins: the cursor in it is the one that the claim commits. */
+/** State from which a claimed task begins. `cursor` is the cursor that the claim commits. */
 interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;
 }
 
 /**
- * Claims a task: fences the previous owner, reads the cursor and the images that the store lacks, and commits a cursor of its own. If the
- * topic has lost events, the committed cursor restarts the initial snapshot: images that are still in the topic are restored, and records
- * without an image are published again.
+ * Claims a task: fences the previous owner, reads the cursor, restores the images that the store lacks, and commits a cursor of this
+ * instance. If the topic has lost events, that cursor restarts the initial snapshot: images that are still in the topic are restored, and
+ * records without an image are published again.
  *
- * @throws CellarstreamError `FENCED` if another process has claimed the task since; `TOPIC_CHANGED` as {@link restore} does; otherwise
+ * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `TOPIC_CHANGED` as {@link restore} does; otherwise
  * `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
@@ -226,9 +226,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns the tallies of the topic's live keys: the cursor's tallies if they are valid, else tallies counted from the store. After the
- * whole topic was restored, the cursor's tallies are compared with the counted ones. A difference means lost events, and restarts the
- * initial snapshot.
+ * Returns the count and digest of the live keys in each partition of the topic: those in the cursor if they are valid, else those counted
+ * in the store. If the store was filled from the whole topic, the two are compared. A difference means lost events: the returned cursor
+ * then restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

@@ -15,7 +15,7 @@ export interface Cursor {
   /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
   readonly sequence: number;
   readonly firstRead: InitialSnapshot;
-  /** Start of the next poll window, before any lookback, in epoch ms by the server's clock; null before the first poll. */
+  /** Start of the next poll window, before the lookback is subtracted, in epoch ms by the server's clock; null before the first poll. */
   readonly since: number | null;
   /**
    * Newest creation or modification time of a published record, in epoch ms. It may be later than the server's `Date`, because records may
@@ -45,15 +45,15 @@ export interface Cursor {
   readonly losses?: number;
   /** The cursor's `sequence` when the newest loss of events was detected. Default 0. */
   readonly lostSequence?: number;
-  /** Count and digest of the live keys in each partition of the events' topic, including this commit. */
+  /** Count and digest of the live keys (newest event not a deletion) in each partition of the events' topic, after this cursor's commit. */
   readonly live?: LiveKeysText;
   /** The newest certificate of a full scan: its number, and when it was issued, in epoch ms by the issuer's clock. */
   readonly certificate?: { readonly number: number; readonly at: number };
 }
 
 /**
- * Count and digest of the live keys of each partition. Valid only for a cursor with the same `sequence` and `losses` as here: otherwise the
- * topic has had further events, or lost some, since these keys were counted.
+ * Count and digest of the live keys (newest event not a deletion) of each partition. Valid only for a cursor with the same `sequence` and
+ * `losses` as here: otherwise the topic has had further events, or lost some, since these keys were counted.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -69,9 +69,9 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether a poll that began after the end of the snapshot, or a complete sweep, has ended. Until then a record without an image is not
-   * necessarily new: it may be an old one that the snapshot missed, because a change moved it to a part of the list that had been read
-   * already.
+   * Whether every record that the snapshot missed has been read: since the end of the snapshot, a poll has begun and ended, or a sweep has
+   * ended. Until then a record without an image may be an old one, which the snapshot missed because a change moved it to a part of the
+   * list that had been read already.
    */
   readonly caughtUp?: boolean;
   /**

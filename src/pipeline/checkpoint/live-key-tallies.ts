@@ -10,8 +10,8 @@ import type { Cursor, LiveKeysText } from './cursor.ts';
 export type LiveKeyTallies = readonly KeyTally[];
 
 /**
- * Returns the tallies of live keys in the cursor; undefined if they are not valid for the cursor's `sequence` and `losses`, or were counted
- * for another number of partitions.
+ * Returns count and digest of the live keys in each partition, as recorded in the cursor. Undefined if they are not valid for the cursor's
+ * `sequence` and `losses`, or were counted for another number of partitions.
  */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;
@@ -44,7 +44,7 @@ export async function liveKeysOf(
 }
 
 /**
- * Returns the tallies of live keys, one for each partition, after the events of `updates`. `sequenceOf` returns the sequence of a live
+ * Returns count and digest of the live keys in each partition, after the events of `updates`. `sequenceOf` returns the sequence of a live
  * key's newest event before `updates`.
  */
 export function liveKeysAfter(

@@ -24,7 +24,7 @@ export interface RestoredImages {
   readonly memory: TaskMemory;
   /** Highest sequence number of the events that were read; 0 if none were. */
   readonly sequence: number;
-  /** Number of messages that were read. */
+  /** Number of messages that were read from the topic. */
   readonly restored: number;
 }
 

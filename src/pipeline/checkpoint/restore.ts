@@ -15,17 +15,17 @@ export interface Restored {
   readonly memory: TaskMemory;
   /** The newest cursor. After a loss of events: a copy of it in which the initial snapshot restarts, and which is not committed yet. */
   readonly cursor: Cursor;
-  /** Whether the task had a cursor already. */
+  /** Whether the task had a committed cursor before it was restored. */
   readonly hadCursor: boolean;
   readonly lostEvents: LostEvents | undefined;
 }
 
-/** A store of another version is discarded and rebuilt from Kafka. */
+/** Version of the store's format. A store with another version is discarded and rebuilt from Kafka. */
 const STORE_VERSION = 4;
 
 /**
- * Reads the newest cursor, compares the topic with it, and brings the store up to date with the topic. If the topic has lost events, the
- * store is cleared and filled with the images that are still in the topic; records without an image are then published again.
+ * Reads the newest cursor, compares the topic with it, and updates the stored images (records as last published) from the topic. If the
+ * topic has lost events, the store is cleared and filled with the images still in the topic; records without an image are published again.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions differs from the one that its events were written with.
  */
@@ -98,9 +98,9 @@ function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** Whether the images in the store are valid. If they are not, the store is cleared. */
   readonly keepsImages: boolean;
-  /** Task memory whose end offsets say where reading of the topic begins. */
+  /** Memory of the store with which restoring begins. It contains the offsets from which the topic is read. */
   readonly memory: TaskMemory;
-  /** Task memory of an empty store, with which the whole topic is read. */
+  /** Memory of an empty store. Restoring with it reads the whole topic. */
   readonly emptyMemory: TaskMemory;
 }
 

@@ -8,7 +8,7 @@ import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { CLAIM_GRACE_MS, fencedError } from '../../sinks/producer/fencing.ts';
 import type { TaskNames } from '../task-names.ts';
 
-/** The names of a task in Kafka, and the client that reads and writes its topics. */
+/** The Kafka client of a task, and the names of the task's topics, cursor key and transactional id. */
 export interface TaskLog {
   readonly log: TransactionalLog;
   readonly names: TaskNames;
@@ -26,7 +26,7 @@ export interface ClaimState {
   predecessor?: string | null;
   /** End offset of the cursors' topic before this process first opened the task. Cursors at lower offsets were written by predecessors. */
   cursorBegin?: bigint;
-  /** The newest sink that this process has opened for the task. */
+  /** The newest transactional producer (sink) that this process has opened for the task. */
   sink?: FencedSink;
   /**
    * Newest error that ended the task or an attempt to open it, in this process. Set by the caller, and by {@link openFencedSink} for an
@@ -38,9 +38,9 @@ export interface ClaimState {
 }
 
 /**
- * Opens the task's sink. The first sink that this process opens fences the previous owner; each later sink replaces the earlier sink of
- * this process. If the earlier sink has an outdated epoch, either another process has claimed the task or a transaction has timed out.
- * Brokers report the same error in both cases, so the cursor is read to tell them apart.
+ * Opens the task's transactional producer (sink). The first one that this process opens fences the previous owner; each later one replaces
+ * the earlier one of this process. If the earlier one has an outdated epoch, either another process has claimed the task or a transaction
+ * has timed out. Brokers report the same error in both cases, so the cursor is read to tell them apart.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task.
  */
@@ -115,7 +115,7 @@ export async function expectOwnCursor(
 }
 
 /**
- * Error for a topic of cursors that has a cursor of another account. The keys of events do not contain the account, so two accounts with
+ * Error for a cursors' topic that contains a cursor of another account. The keys of events do not contain the account, so two accounts with
  * the same topics would overwrite each other's events.
  */
 function sharedCursorTopicError(other: string, cursorTopic: string): CellarstreamError {
@@ -131,7 +131,7 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
   readonly offset?: bigint;
 }
 
-/** Reads the newest committed cursor of a task. Returns `known` if the topic has no newer one. */
+/** Reads the newest committed cursor of a task. If the topic has none newer than `known`, returns the cursor in `known`, or null. */
 export async function readCursor(
   { log, names: { cursorTopic, task, isShared } }: TaskLog,
   known: KnownCursor | undefined,

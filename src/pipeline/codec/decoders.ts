@@ -8,11 +8,12 @@ import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** Decoders that turn the bytes of a list's pages into records. */
 export interface Decoders {
-  /** For pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails. */
+  /** Decoder for pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails. */
   readonly snapshot: Decoder;
   /**
-   * For pages of all other reads: first compares the digest of each record's or run's bytes with the digest in the image store. Records
-   * with an equal digest, which are most, equal their stored images and are not decoded. The others are decoded as by `snapshot`.
+   * Decoder for the pages of all reads except the initial snapshot. First compares the digest of the bytes of a record, or of a group of
+   * adjacent records (run), with the digests in the image store. Records with an equal digest, which are most, equal their stored images
+   * and are not decoded. Records with another digest are decoded as by `snapshot`.
    */
   readonly afterSnapshot: Decoder;
 }

@@ -76,13 +76,13 @@ export class SchemaEvolution {
     this.#compile = options.compile ?? envelopeCodec;
   }
 
-  /** Makes the registry's latest version, with the described fields, the current schema. To be called before all other methods. */
+  /** Makes the registry's latest version the current schema, after adding the fields in the API's description. To be called first. */
   async begin(): Promise<void> {
     const schema = await this.#readLatest();
     if (schema) await this.#register(schema);
   }
 
-  /** The current schema. Undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
+  /** The current schema. Undefined until the first record is encoded, if neither the registry nor the API's description has fields. */
   get current(): CurrentSchema | undefined {
     return this.#current;
   }
@@ -156,7 +156,7 @@ export class SchemaEvolution {
     throw new Error(`no record of ${this.#options.resource} has been seen yet`);
   }
 
-  /** Reads the subject's latest version from the registry, and returns it with the described fields added. */
+  /** Returns the subject's latest version in the registry, with the fields of the API's description added. Undefined if both are absent. */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, described } = this.#options;
     const found = await registry.latest(subject);

@@ -15,7 +15,7 @@ export interface CompletedScan {
   readonly sequence: number;
   readonly sweep: SweepProgress;
   readonly rules: ReadingRules;
-  /** Time after which a key that is still missing is proven deleted, in ms. */
+  /** Minimum time that a record has to be missing from the list before its deletion counts as proven, in ms. */
   readonly proofMs: number;
   /** Number of deletions of the scan that were held back instead of published. */
   readonly heldBack: number;
@@ -23,13 +23,13 @@ export interface CompletedScan {
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
   /**
-   * Current time by the local clock, in epoch ms. Becomes the certificate's `ended_at` if the counts of `sweep` have no `endedAt`, the time
-   * when the newest page was requested.
+   * Current time by the local clock, in epoch ms. Used as the end of the scan (`ended_at`) if `sweep` does not contain the time when the
+   * scan's last page was requested.
    */
   readonly now: number;
 }
 
-/** Maximum number of keys in the `undecided_keys` of a certificate. Unseen keys that are not held back are listed there too. */
+/** Maximum number of keys in a certificate's `undecided_keys`: keys with undecided content, and live keys that the scan did not show. */
 export const MAX_NAMED = 100;
 
 /** Returns the certificate of a full scan: how many records it read, and count and digest of the records in the topic. */

@@ -6,18 +6,18 @@ import type { RecordBytes } from '../../streams/records/page-record.ts';
 import type { PagePart } from '../../streams/records/page-records.ts';
 
 type KeyedPageRecord = PageRecord & { readonly key: string };
-/** A record that can be part of a run: it has a key, and bytes in its page. */
+/** A record that can be part of a run (group of adjacent records): it has a key, and bytes in its page. */
 type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
 /**
- * Average number of keys from the beginning of one run to the next. A key begins a run if its CRC-32 is a multiple of this number, so that
- * an inserted record does not change the later runs. If this value is too small, many runs have to be stored. If it is too large, a changed
- * record dissolves a long run.
+ * Average number of records from the beginning of one run (group of adjacent records) to the next. A record begins a run if the CRC-32 of
+ * its key is a multiple of this number, so that an inserted record does not change the later runs. If this value is too small, many runs
+ * have to be stored. If it is too large, one changed record invalidates a long run.
  */
 const CUT_EVERY = 64;
-/** Minimum number of records in a run. Fewer are recognized one by one just as fast. */
+/** Minimum number of records in a run (group of adjacent records). Fewer records are recognized one by one just as fast. */
 const MIN_MEMBERS = 4;
-/** Maximum number of records in a run. Reached only if no key of that many records begins a new run by its CRC-32. */
+/** Maximum number of records in a run. Reached only if no key among that many records begins a new run (see {@link CUT_EVERY}). */
 const MAX_MEMBERS = 256;
 
 /**
@@ -58,7 +58,8 @@ function isRunCandidate(record: PageRecord): record is RunCandidate {
 }
 
 /**
- * Whether a record is in the same page buffer as the record `last`, and after it. Some page layouts give each record a buffer of its own.
+ * Whether a record is in the same page buffer as the record `last`, and after it. False if `last` is undefined. Some page layouts give each
+ * record a buffer of its own.
  */
 function followsInBytes(
   { bytes: { page, at } }: RunCandidate,

@@ -122,7 +122,7 @@ export interface EventOrigin {
 
 const CONNECTOR = 'cellarstream';
 
-/** Returns the fields of a change's event, except its images. `now` is in epoch ms. */
+/** Returns the fields of a change's event, except `before` and `after`. `now` is in epoch ms. */
 export function changeFacts(
   { op, images, changed, updatedAt }: Change,
   sequence: number,

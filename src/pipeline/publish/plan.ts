@@ -40,13 +40,13 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly unchanged: number;
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Notes to store if the action is `keep`. */
+  /** Progress of sweeps and facts about the page, to be stored if the action is `keep`. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /** `commit`: commit to Kafka, and store images and notes. `keep`: only store `notes`. `nothing`: neither commit nor store. */
   readonly action: 'commit' | 'keep' | 'nothing';
-  /** Keys of which overlapping reads showed different content. They are refetched at once. */
+  /** Keys of records of which two overlapping reads showed different content. These records are requested again at once. */
   readonly undecided: readonly string[];
-  /** Records that were read in an earlier state than the published one. They are refetched later. */
+  /** Records that the API returned in an earlier state than the published one. They are requested again later. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
@@ -161,8 +161,8 @@ export function planner(
 }
 
 /**
- * Returns the payload digests to store, by key: those of each record that will equal its stored image once the batch is committed. Records
- * that are not published, such as rejects, have none.
+ * Returns the digests of records' JSON bytes to store, by key: only for records that will equal their stored images once the batch is
+ * committed, and whose digests are not stored yet.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
@@ -181,7 +181,7 @@ function payloadDigestsOf(
   return texts;
 }
 
-/** New runs of a sweep's page, formed of records that were recognized one by one, so that the next sweep recognizes them as a unit. */
+/** Forms runs (adjacent records that the next sweep recognizes as a unit) from a sweep's records that were recognized one by one. */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
@@ -202,7 +202,7 @@ function newRuns(
   );
 }
 
-/** Progress of the initial snapshot and the polls once a batch is committed. */
+/** Returns the progress of the initial snapshot and of the polls after the commit of the batch. */
 function progressWith(
   batch: ReadBatch,
   { firstRead: initialSnapshot, since }: TaskProgress,
@@ -217,9 +217,9 @@ function progressWith(
 }
 
 /**
- * How far a record's stamp (creation or modification time) may be ahead of the local clock and still count as the newest stamp, in ms. If
- * it is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped date in the future makes, after a loss
- * of events, every record that is created before that date count as old.
+ * How far a record's stamp (creation or modification time) may be ahead of the local clock, in ms. Stamps further ahead are ignored in the
+ * cursor's `newestStamp`. If this value is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped
+ * future date becomes the newest stamp: after a loss of events, all records created before that date then count as old.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
@@ -243,7 +243,7 @@ function newestStampOf(
   return newest;
 }
 
-/** Updates a sweep's lists of undecided and unpublished keys with the outcomes of a batch. */
+/** Updates a sweep's lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose events are too large. */
 function withKeyOutcomes(
   sweep: SweepProgress,
   { read, same, undecided, unconfirmed }: Difference<ComparedBatch>,
@@ -266,7 +266,7 @@ function withKeyOutcomes(
   return next === counts ? sweep : { ...sweep, counts: next };
 }
 
-/** Progress of sweeps once a batch is committed. */
+/** Returns the progress of sweeps (recurring full scans) after the commit of the batch. */
 function sweepAfterBatch(
   { batch, keys, runs, leftOut }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'> & {
@@ -327,8 +327,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Progress of the first sweep when this process reads its first page of the initial snapshot: the snapshot counts as a sweep. That sweep is
- * `interrupted` if an earlier process began the snapshot.
+ * Returns the progress of the first sweep at the first page of the initial snapshot that this process reads, because the snapshot counts as
+ * a sweep. That sweep is `interrupted` if an earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

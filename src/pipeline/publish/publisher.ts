@@ -19,10 +19,10 @@ import type { ResyncEvents } from './resync-events.ts';
 export interface PublisherOptions {
   readonly task: Task;
   readonly checkpoint: Checkpoint;
-  /** Progress of the task when it was opened. */
+  /** The task's progress when the task was opened. The first batch continues from it. */
   readonly progress: TaskProgress;
   readonly planOf: ReturnType<typeof planner>;
-  /** Events of resyncs; undefined if the task gets no resync requests. */
+  /** Events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
   readonly resync: ResyncEvents | undefined;
   readonly resyncs: TaskJobs | undefined;
 }
@@ -33,8 +33,8 @@ export interface PublisherOptions {
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
- * Extra time before the cursor is committed without events while a scan is running, in ms: at its end, the scan may commit a certificate
- * with the cursor anyway.
+ * Time added to {@link COMMIT_CURSOR_EVERY_MS} while a scan is running, in ms. If the scan ends within this time and a certificate is
+ * committed, the cursor is committed with it, and a transaction is saved.
  */
 const SCAN_END_GRACE_MS = 10_000;
 
@@ -78,7 +78,7 @@ export class Publisher {
     return { undecided, unconfirmed, published: this.#report(plan) };
   }
 
-  /** To be called when the task ends: no certificate is committed after that. */
+  /** Marks the task as ended: no certificate is committed after that. */
   end(): void {
     this.#hasEnded = true;
   }
