@@ -32,8 +32,8 @@ export interface EventSource {
   /** The account's topic prefix. Empty if the schema version of the event lacks the field `db`. */
   readonly db: string;
   /**
-   * Name of the event's list, as in `resource`, but in the field that Debezium's and Iceberg's transforms read. Empty if the schema version
-   * of the event lacks the field `table`.
+   * Name of the event's list, equal to `resource`. Transforms of Debezium and Iceberg read it under this field name. Empty if the schema
+   * version of the event lacks the field `table`.
    */
   readonly table: string;
 }
@@ -84,7 +84,7 @@ export interface EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
   readonly values: RecordCodec;
-  /** Encodes an event whose images were encoded with {@link values}. */
+  /** Encodes an event whose images were encoded with the codec {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
   /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
