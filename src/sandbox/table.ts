@@ -9,8 +9,8 @@ import { mix } from './random.ts';
 const RECORD_BYTES = 3_000;
 
 /**
- * Lists whose records use the templates in turn, the record with the next id the next template, instead of random ones. The records of a
- * short list then all differ.
+ * Lists whose records get the list's templates one after another, in the order of the ids, instead of at random. So all records of a
+ * short list differ.
  */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
@@ -161,7 +161,7 @@ export class RecordTable {
 
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** Creation time and update time of every record, in epoch ms, and the index of its template. All arrays are indexed by id. */
+/** Creation times and template indexes of the initially generated records, and update times (epoch ms) of all records, by record id. */
 interface Columns {
   created: Float64Array;
   updated: Float64Array;
@@ -169,9 +169,9 @@ interface Columns {
 }
 
 /**
- * Generates times and templates for `count` records. Creation times are spread evenly over three years, in the order of the ids. A record
- * gets a template whose times, counted from the record's creation, all lie before `endsAt`: most of the oldest records are complete, and
- * the newest have only begun.
+ * Generates creation and update times, and chooses a template, for each of `count` records. Creation times are spread evenly over the three
+ * years before `endsAt`, in the order of the ids. The last change of the chosen template, counted from the record's creation, lies before
+ * `endsAt`: old records mostly have a longer history than new ones.
  */
 function makeHistory(
   count: number,

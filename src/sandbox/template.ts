@@ -80,16 +80,13 @@ export class ByteWriter {
   }
 }
 
-/**
- * Values that the record from which a template is made has in place of its number, customer, times and personal fields. They mark where the
- * template inserts a record's own values.
- */
+/** Values in the source record of a template that mark where each copy gets its own number, customer, times and personal fields. */
 export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time. It lies in the year 2200, so that it and the times that follow it are recognized as placeholders: generated records have
-   * no real time in that century. The template stores all times except `updated_at` as distances from it.
+   * Creation time of a template's source record. The template stores all times except `updated_at` as distances from it. It lies in the
+   * year 2200 so that placeholders are recognized: generated records have no real time in that century.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -115,7 +112,7 @@ export interface PersonBytes {
   readonly billing: Uint8Array;
 }
 
-/** Part of a template: text that is copied with its times overwritten, and the kind of placeholder that follows the text. */
+/** Part of a template: JSON text whose times are overwritten in each copy, and the kind of the value that is inserted after the text. */
 interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the times begin. */

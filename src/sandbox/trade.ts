@@ -64,8 +64,8 @@ export class Trade {
   }
 
   /**
-   * Returns a fraction, from 0 up to, not including, 1, that depends on an account's seed; 0 for the first account, which has the sandbox's
-   * seed. It determines how an account's customers and the moments of its random changes differ from those of other accounts.
+   * Returns a number from 0 (inclusive) to 1 (exclusive) that depends on an account's seed: how far the account's customers and the moments
+   * of its random changes are shifted. It is 0 for the first account, which has the sandbox's seed.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
@@ -184,7 +184,7 @@ export class Trade {
   }
 }
 
-/** The generated data of one account: its customers and templates. Both are derived from the shared data and the account's seed. */
+/** The customers and templates of one account, taken from the shared data in {@link Trade} or generated from the account's seed. */
 export class Winery {
   readonly #seed: number;
   readonly #customers: number;

@@ -18,8 +18,8 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 /** Interval of the timer that changes the sandbox's records, in ms. */
 const TICK_MS = 20;
 /**
- * Maximum time, in ms, for which random changes are made up after a pause of the process. Changes due in the rest of a longer pause are
- * skipped. Larger values allow a larger burst of changes.
+ * Maximum time between two timer ticks, in ms, for which random changes are made. If the process pauses for longer, the changes due in the
+ * rest of the pause are skipped. Larger values allow a larger burst of changes after a pause.
  */
 const CATCH_UP_MS = 2_000;
 
@@ -36,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead How much of the interval between two random changes counts as already elapsed when changes begin, from 0 to 1. It differs
-   * between accounts, so that accounts do not change at the same moments.
+   * @param lead Head start of the first random change, as a fraction (0 to 1) of the interval between two changes. It differs between
+   * accounts, so that their records do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
@@ -119,15 +119,15 @@ const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
   ['external_ids', ['ERP-1']],
 ];
 
-/** Number of existing records that show a random drift at once. All others show it when they are next changed. */
+/** Number of existing records that show a new or converted field at once. All other records show it when they are next changed. */
 const EXISTING = 5;
-/** Number of records that one page repeats as a random drift. */
+/** Number of records that appear twice on a page, when {@link RandomDrift} makes a page repeat records. */
 const REPEATED = 3;
 
 /**
- * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, or a page that repeats
- * records. If the field that is chosen already has a drift, that drift ends instead. A list has at most one record without its key and one
- * repeating page: when either is chosen again, another one replaces it. The number of active drifts is therefore bounded.
+ * Simulates at random, by a seed, that the API changes the form of its records: a new field, numbers that become text, a record without its
+ * key, or a page that repeats records. Each such change is a drift. If a field that already has a drift is chosen, its drift ends. In each
+ * list at most one record lacks its key and one page repeats records: a new drift of these kinds ends the previous one.
  */
 export class RandomDrift {
   readonly #store: RecordStore;
@@ -141,7 +141,7 @@ export class RandomDrift {
     this.#random = new Random(seed, 0xd41);
   }
 
-  /** Starts or ends one random drift. Does nothing if the drift that was chosen does not apply to the chosen list. */
+  /** Starts or ends one random drift (a simulated change of the form of records). Does nothing if the chosen list can't have that drift. */
   next(): void {
     const resource = this.#random.pick(RESOURCES);
     const key = this.#someKey(resource);
@@ -200,7 +200,7 @@ export class RandomDrift {
     return id === undefined ? undefined : table.keyOf(id);
   }
 
-  /** Returns the names of a record's fields with numbers, except the key field, without drift. */
+  /** Returns the names of a record's number fields, except its key field. Examines the record as stored, without simulated drift. */
   #numbersOf(resource: Resource, key: RecordKey): string[] {
     const record = this.#store.plain(resource, key);
     if (!isObject(record)) return [];

@@ -8,7 +8,7 @@ const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
 const MAX_LENGTH = 100;
 
-/** Number of hex digits of the hash suffix that distinguishes texts whose Avro names would be equal. */
+/** Number of hex digits of the hash that is appended to an Avro name that is already taken. */
 const HASH_LENGTH = 8;
 
 export function isAvroName(text: string): boolean {

@@ -20,7 +20,7 @@ export class AvroOutput {
     return value;
   }
 
-  /** Writes a single byte: a boolean, or the index of a union's branch. */
+  /** Writes a single byte: an encoded boolean, or the encoded index of a union's branch. */
   byte(value: number): void {
     this.#room(1);
     this.#bytes[this.length++] = value;

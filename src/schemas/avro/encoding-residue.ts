@@ -11,7 +11,7 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member that has no field although a field can be inferred from its value. */
+  /** Whether the record has a member that has no field although one can usually be inferred from its value. */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
@@ -26,12 +26,12 @@ export class EncodingResidue {
     this.record = record;
   }
 
-  /** Enters the object or array that is being encoded: from then on, `step` is the step to one of its members or items. */
+  /** Descends into the object or array at the current path: until {@link leave}, `step` is the step to one of its members or items. */
   enter(): void {
     this.#whole = this.#place();
   }
 
-  /** Leaves the object or array that was entered last. */
+  /** Ascends again: the current path is that of the object or array into which {@link enter} descended last. */
   leave(): void {
     const { step, parent } = this.#whole!;
     this.step = step;
@@ -79,9 +79,7 @@ export class Place {
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;
   #bytes: Buffer | undefined;
-  /**
-   * Index of this path among those paths in the cache that were null in any record, sorted by JSON Pointer; -1 if this path never was null.
-   */
+  /** Index of this path in the sorted list of all cached paths that were null in any record; -1 if this path never was null. */
   rank = -1;
 
   constructor(parent: Place | undefined, step: string | number, onMade: () => void) {

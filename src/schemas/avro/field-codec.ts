@@ -22,7 +22,7 @@ export interface FieldCodec {
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;
-  /** Writes the placeholder for an array item that the type can't represent. */
+  /** Writes the value that replaces an array item that is null or can't be represented, such as 0 or an empty string. */
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 

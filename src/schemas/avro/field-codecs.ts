@@ -15,7 +15,7 @@ import type { FieldCodec } from './field-codec.ts';
 import type { EncodingResidue } from './encoding-residue.ts';
 import * as layout from './transcoder/layout.ts';
 
-/** Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` in big-endian two's complement. */
+/** Codec between numbers and Avro decimals of a fixed precision and scale: an unscaled integer in big-endian two's complement. */
 export interface DecimalFormat {
   /** Writes the decimal that decodes to exactly this number. Returns false, with nothing written, if there is no such decimal. */
   write(value: number, out: AvroOutput): boolean;

@@ -14,7 +14,7 @@ import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './s
 import type { Shape, TypedShape } from './shape.ts';
 
 /**
- * The list that the records belong to: its name in the API's path, from which a new schema is named, and the JSON names of its key fields.
+ * The list whose records are examined: its name, from which the namespace of a new schema is derived, and the JSON names of its key fields.
  */
 interface GrowOptions {
   readonly resource: string;
@@ -143,8 +143,8 @@ interface Growth {
 }
 
 /**
- * Returns the record type of a node with fields for the new members of the node and of its nested records, at most `fieldBudget` in total.
- * Returns the same object if no field is added.
+ * Returns the record type of a node, extended by a field for each member that has none, also in nested records; at most `fieldBudget`
+ * fields in total. Returns the same object if no field is added.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
@@ -169,7 +169,8 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Infers the types of the new members that become fields, at most `room` fields in total: key fields first, then the most frequent members.
+ * Selects the new members that become fields, and infers their types. Key fields come first, then the most frequent members. The result has
+ * at most `room` fields, including nested ones; a member with more fields than are left becomes JSON text.
  */
 function admittedMembers(
   place: RecordNode,
@@ -217,8 +218,8 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 }
 
 /**
- * Creates nullable fields with these shapes, sorted by JSON name. Their Avro names differ from those of the existing fields of `place`. The
- * names of new record types are added to `recordNames`.
+ * Creates a nullable field for each shape, sorted by JSON name. Their Avro names differ from those that the parent record type already has.
+ * The names of new nested record types are added to `recordNames`.
  */
 function fieldsOf(
   shapes: ReadonlyMap<string, Shape>,

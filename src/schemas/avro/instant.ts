@@ -120,7 +120,7 @@ export function dateText(days: number): string {
   return new Date(days * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Parses the date at the beginning of a text to days since 1970; NaN if malformed. */
+/** Parses the date (`YYYY-MM-DD`) that begins at index `from` to days since 1970; NaN if malformed or if there is no such day. */
 function epochDay(bytes: Uint8Array, from: number): number {
   const year = digits(bytes, from, from + 4);
   const month = twoDigits(bytes, from + 5);

@@ -21,7 +21,7 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** Returns the fields of the record type `place`, and those fields of `described` that `place` lacks; the same array if it lacks none. */
+/** Returns a record type's fields and, at any depth, those of `described` that it lacks; the same array if it lacks none. */
 function filledUp(
   place: FieldParent,
   described: readonly FieldSchema[],
@@ -41,8 +41,8 @@ function filledUp(
 }
 
 /**
- * Returns `type` with the fields that the record type in `described` has and the record type in `type` lacks. Returns `type` unchanged
- * unless both types contain a record type within the same number of nested arrays.
+ * Returns `type` with added fields: those of the record type in `described` that the record type in `type` lacks. Returns `type` itself
+ * unless both are record types, or arrays of records nested equally deep.
  */
 function grownType(
   type: AvroType,
@@ -67,7 +67,7 @@ function grownType(
   return type;
 }
 
-/** Returns the fields to add to a record type. A field whose Avro name is taken is renamed. */
+/** Returns the fields `lacking`, ready to be added to a record type: with the default null, and renamed if their Avro name is taken. */
 function addedFields(
   lacking: readonly FieldSchema[],
   { path, fields }: FieldParent,

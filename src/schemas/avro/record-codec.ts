@@ -25,7 +25,7 @@ export interface RecordCodec {
   /**
    * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
    * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
-   * member without a field, and a field can be inferred from the member's value.
+   * member without a field, and a field may be inferable from the member's value.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
@@ -52,7 +52,7 @@ export interface RecordCodec {
   toJson(value: unknown): JsonObject;
 }
 
-/** JSON names of the top-level fields that the caller needs in addition to the image: as JSON values, and as times in epoch ms. */
+/** JSON names of top-level fields that the caller needs besides the image: `values` as JSON values, `instants` as times in epoch ms. */
 export interface WantedFields {
   readonly values: readonly string[];
   readonly instants: readonly string[];
@@ -64,8 +64,8 @@ export interface Transcoded {
   /** Index of the page's first byte after the record. */
   readonly end: number;
   /**
-   * Values of the {@link WantedFields}, without fields that the record or the schema lacks. If the record had to be parsed: all its
-   * members.
+   * Values of the fields named in {@link WantedFields}, without those that the record or the schema lacks. If the record had to be parsed:
+   * all members of the record.
    */
   readonly fields: JsonObject;
   /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or its value is no time. */
@@ -195,7 +195,7 @@ interface Field extends TranscodedField {
   readonly isInherited: boolean;
 }
 
-/** @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON. */
+/** Returns the codec of a record type. @throws TypeError when a field's type or name isn't supported, or two fields share a JSON name. */
 function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));

@@ -44,7 +44,7 @@ const INSTANT: Shape = {
  * if there are no other values.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
- * - Strings become instants if each has the form of `instantText`, and dates if each is a date.
+ * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
  * - An object with more than {@link MAX_PART_FIELDS} fields becomes JSON text. If one of its members has most of the fields, only this
  *   member becomes JSON text.
  * - A value deeper than {@link MAX_DEPTH} becomes JSON text, and so does an array whose items would be JSON text.
@@ -68,7 +68,7 @@ export function shapeOf(values: readonly JsonValue[], depth: number): Shape | un
   });
 }
 
-/** Infers the shape of a key field: strings stay strings, integers become longs. */
+/** Infers the shape of a key field by the most frequent kind of its values: string, long, double or boolean; undefined for other kinds. */
 export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   return firstShape(values, (kind, same) => {
     if (kind === 'string') return STRING;
@@ -113,7 +113,7 @@ function firstShape(
   return undefined;
 }
 
-/** Whether {@link shapeOf} would infer a type from this value alone. */
+/** Whether {@link shapeOf} considers a value. It may still infer no type from the value, for example from an array of nulls. */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 
-/** The levels, strongest first. */
+/** The levels of evidence that a full scan read the whole list, strongest first. */
 export const READING_LEVELS = ['anchored', 'counted', 'agreed', 'whole', 'read'] as const;
 
 /**
@@ -28,7 +28,7 @@ export interface Certificate extends TallyText {
   readonly began_at: number;
   /** When the full scan ended, in epoch ms by the server's `Date`. */
   readonly ended_at: number;
-  /** The API's `total_records` if it was the same throughout the scan; null if it changed. */
+  /** The API's `total_records` if it was the same throughout the scan; null if it changed, or if the API sends none. */
   readonly total_records: number | null;
   /** Number of distinct keys that the full scan read. */
   readonly read: number;
@@ -40,7 +40,7 @@ export interface Certificate extends TallyText {
   readonly left_out: number;
   /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
-  /** Number of keys of which two overlapping reads showed different content. */
+  /** Number of keys that overlapping reads showed with different content, and of live keys that the scan did not show, without `held`. */
   readonly undecided: number;
   /** The keys that `undecided` counts, at most the first 100. */
   readonly undecided_keys: readonly string[];
@@ -50,8 +50,8 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * Evidence that a `complete` scan read the whole list (see `ReadingLevel` in the library reference), if the API tells no total. Absent
-   * otherwise: `exact` is the level `counted`, and `unsettled` has none.
+   * Evidence that the scan read the whole list (see `ReadingLevel` in the library reference). Only for the proof `complete` of a list for
+   * which the API tells no total; absent otherwise.
    */
   readonly level?: ReadingLevel;
   /**
@@ -61,7 +61,7 @@ export interface Certificate extends TallyText {
   readonly partitions: Readonly<Record<string, CertifiedPartition>>;
 }
 
-/** Count and digest of the live keys in one partition. */
+/** Count and digest of the live keys (keys whose newest event is not a deletion) in one partition. */
 export interface CertifiedPartition extends TallyText {
   /** Kafka offset in the partition: only events before this offset are counted. */
   readonly position: number;

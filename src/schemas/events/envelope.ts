@@ -32,8 +32,8 @@ export interface EventSource {
   /** The account's topic prefix. Empty if the schema version of the event lacks the field `db`. */
   readonly db: string;
   /**
-   * Name of the event's list, as in `resource`, but in the field that Debezium's and Iceberg's transforms read. Empty if the schema version
-   * of the event lacks the field `table`.
+   * Name of the event's list, equal to `resource`. Transforms of Debezium and Iceberg read it under this field name. Empty if the schema
+   * version of the event lacks the field `table`.
    */
   readonly table: string;
 }
@@ -84,7 +84,7 @@ export interface EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
   readonly values: RecordCodec;
-  /** Encodes an event whose images were encoded with {@link values}. */
+  /** Encodes an event whose images were encoded with the codec {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
   /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
@@ -339,15 +339,15 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record of an event that was decoded with avsc, as the JSON text that the API sent: the record after the change, or before it
- * for a deletion; null if the event has neither. In a decoded event the images have the field names of Avro, and two fields of their own:
- * `nulls` and `unmapped`.
+ * Returns the record in an event that was decoded with avsc, as the JSON text that the API sent: the record after the change, or before it
+ * for a deletion; null if the event has neither. Replaces the fields' Avro names by their JSON names, and applies the images' `nulls` and
+ * `unmapped`.
  *
- * @param event An event decoded by an avsc type made from `schema` with avsc's default options, which leave logical types as the underlying
- * numbers and bytes.
- * @param schema The schema of the envelope, parsed from the registry's text: avsc's own `type.schema()` lacks the attribute with the names
- * in JSON. The schema is compiled at the first call, so pass the same object every time.
- * @throws TypeError when `schema` is not a schema of an envelope.
+ * @param event An event decoded by an avsc type that was made from `schema` with avsc's default options: logical types are left as numbers
+ * and bytes.
+ * @param schema The schema of the event, parsed from the registry's text: avsc's own `type.schema()` lacks the fields' JSON names. The
+ * schema is compiled at the first call, so pass the same object every time.
+ * @throws TypeError when `schema` is not an event schema.
  */
 export function toJson(event: ImagesOf<unknown>, schema: RecordSchema): string | null;
 export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSchema): string | null {

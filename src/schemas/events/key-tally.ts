@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /** Count and digest of a set of live keys (keys whose newest event is not a deletion), in JSON form. */
 export interface TallyText {
   readonly records: number;
-  /** Digest of the live keys, 16 hex digits. */
+  /** Digest of the live keys and the sequence numbers of their newest events, 16 hex digits (see {@link KeyTally}). */
   readonly digest: string;
 }
 

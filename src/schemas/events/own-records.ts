@@ -7,8 +7,8 @@ import type { FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
 /**
- * A change of one status of a record, or of an object in a record. The Avro schema that an API's description names may have a field of the
- * record's key, as a number, in place of `key`.
+ * A change of one status of a record, or of an object in a record. An API's description can name an Avro schema of its own for status
+ * changes; this schema may have the record's key fields, as numbers, in place of `key`.
  */
 export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */
@@ -53,8 +53,8 @@ export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
 }
 
 /**
- * Returns the names of the fields because of which a schema is not one of status changes: those of {@link StatusChangeEvent} that it lacks
- * or that have another type, and others, except a key field of the type `["null", "long"]`.
+ * Returns the names of the fields that make a schema unfit for status changes: fields of {@link StatusChangeEvent} that it lacks (except
+ * `key`) or that have another type, and other fields (except key fields of the type `["null", "long"]`).
  */
 export function wrongStatusFields(
   { fields }: RecordSchema,
@@ -71,7 +71,7 @@ export function wrongStatusFields(
 }
 
 export interface StatusChangeCodec extends FlatCodec<StatusChangeEvent> {
-  /** Names of the fields of the record's key that the schema has besides those of {@link StatusChangeEvent}. */
+  /** Names of the record's key fields in the schema: its fields that are not in {@link StatusChangeEvent}. */
   readonly keyFields: readonly string[];
 }
 

@@ -15,13 +15,13 @@ export interface TopicFinding {
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;
-  /** Consequence of the difference, as part of a message. */
+  /** Why the difference between topic and specification matters, as part of a log or error message. */
   readonly why: string;
   /** Whether the service refuses to use the topic because of the difference. Otherwise the difference is only reported. */
   readonly isRefused: boolean;
 }
 
-/** Topic settings that are compared with the specification. */
+/** Topic settings that {@link topicFindings} checks. */
 export const CHECKED_SETTINGS = [
   'cleanup.policy',
   'min.compaction.lag.ms',
@@ -42,8 +42,8 @@ const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
  * Compares an existing topic with the specification from which the service would create the topic. Returns the differences, some of which
- * make the service refuse the topic ({@link TopicFinding.isRefused}). More partitions (where their number is not fixed), more replicas and
- * longer retention than specified are accepted.
+ * make the service refuse the topic ({@link TopicFinding.isRefused}). Another number of partitions (where it is not fixed), more
+ * replicas and longer retention than specified are accepted.
  *
  * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
  * @param brokers Number of brokers in the cluster.
@@ -176,7 +176,7 @@ export function repairCommands(findings: readonly TopicFinding[]): string {
   return findings.filter(isSetting).map(alter).join(' && ');
 }
 
-/** Formats a finding as part of a log or error message. */
+/** Formats a difference between a topic and its specification as part of a log or error message. */
 export function findingText({
   topic,
   setting,

@@ -26,7 +26,7 @@ export interface TopicSpec {
   readonly cleanupPolicy: CleanupPolicy;
   /** Whether an existing topic must have `numPartitions` partitions. */
   readonly fixedPartitions: boolean;
-  /** The resource of all the topic's events; undefined for a topic that is not limited to one resource. */
+  /** Name of the list that all the topic's events belong to; undefined for a topic that is not limited to one list. */
   readonly resource: string | undefined;
   /** Name of another topic with the same keys. Both topics should have the same number of partitions. */
   readonly copartitionedWith: string | undefined;
@@ -74,7 +74,7 @@ export function keySubject(topic: string): string {
   return `${topic}-key`;
 }
 
-/** A list, as far as its topics depend on it. */
+/** The properties of a list that determine its topics. */
 export interface ListTopics {
   readonly name: string;
   /** Topic of the list's status changes, without the prefix; undefined if the list has no status fields. */
@@ -94,7 +94,7 @@ export function eventTopics(
 
 interface TopicTableOptions {
   readonly prefix: string;
-  /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
+  /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default: the value of `prefix`. */
   readonly sharedPrefix?: string;
   /** Whether several accounts are served. Default false. */
   readonly isFleet?: boolean;

@@ -105,7 +105,7 @@ export interface Elements<T> {
 
 /** A page of records, split into the elements of its array of records and the rest. */
 interface PageElements<T> {
-  /** The values that `read` returned, in order. */
+  /** The values that the callback of {@link pageElements} returned for the elements of the page's array of records, in order. */
   readonly elements: readonly T[];
   /** The page as JSON text, with an empty array of records. */
   readonly rest: string;
@@ -119,13 +119,12 @@ const STEP_BYTES = 2 ** 19;
 
 /**
  * Locates the elements of a page's array of records without parsing the page, so that known elements need not be parsed. Yields after every
- * {@link STEP_BYTES} bytes, so that the caller can let other work run.
- *
- * `read` is called with the index of an element's first byte. It returns a value for that element, or values for the element and some
- * elements directly after it, and the index after the last of these elements ({@link endOfValue} computes the index for JSON). If every
- * element that `read` accepts is valid JSON, and `rest` is, then the page is valid JSON.
+ * {@link STEP_BYTES} bytes, so that the caller can let other work run. The page is valid JSON if the result's `rest`
+ * and every element that `read` accepts are valid JSON.
  *
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
+ * @param read Called with the index of an element's first byte. Returns values for this element and any number of elements directly after
+ * it, and the index after the last of these elements (for JSON, {@link endOfValue} computes it).
  * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */
 export function* pageElements<T>(
@@ -142,14 +141,14 @@ export function* pageElements<T>(
 
 interface FoundArray<T> {
   readonly elements: readonly T[];
-  /** Index of the first byte after the opening bracket. */
+  /** Index of the first byte after the array's opening bracket. */
   readonly from: number;
   readonly end: number;
-  /** Index of the first byte after the value that contains the array. */
+  /** Index of the first byte after the value that was searched: the array itself, or an object that contains it. */
   readonly after: number;
 }
 
-/** Reads the array that the members with the names in `path` lead to from the value at `start`. Yields as {@link pageElements} does. */
+/** Reads the elements of the array at `path` in the value at `start`; undefined if there is none. Yields as {@link pageElements} does. */
 function* elementsIn<T>(
   page: Buffer,
   start: number,
@@ -211,7 +210,7 @@ function* arrayElements<T>(
   }
 }
 
-/** @throws SyntaxError when the value that begins at `at` isn't JSON in UTF-8. */
+/** Parses the JSON value that begins at index `at`; `end` is the index after it. @throws SyntaxError when it isn't JSON in UTF-8. */
 export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
   const end = endOfValue(page, at);
   return { value: parseJson(jsonText(page.subarray(at, end))), end };

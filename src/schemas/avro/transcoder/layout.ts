@@ -6,7 +6,7 @@
 /** Size of a WebAssembly memory page in bytes, the unit by which memory grows. */
 export const WASM_PAGE = 65_536;
 
-/** Address of the result of the last call of `transcode`: the numbers of bytes written at {@link OUT} and {@link NOTES}. */
+/** Address of the result of the last call of `transcode`: two integers, the size of the output and the size of the notes in bytes. */
 export const RESULT = 0;
 export const RESULT_OUT = 0;
 export const RESULT_NOTES = 4;
@@ -16,7 +16,7 @@ export const RESULT_NOTES = 4;
  * item of an array.
  */
 export const STEPS = 1_024;
-/** Maximum number of steps of a path; values nested deeper are left to JavaScript. */
+/** Maximum nesting depth of a value that WebAssembly encodes, in steps of its path; deeper values are left to JavaScript. */
 export const MAX_DEPTH = 256;
 
 /** Address of the compiled schema, as `record-transcoder.ts` writes it. */
@@ -35,59 +35,58 @@ export const WINDOW_BYTES = 2 * WASM_PAGE;
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/** Offset within a type's entry in the program: kind of the type, one of {@link ODD} to {@link ARRAY}. */
+/** Byte offset, in the compiled entry of an Avro type, of the kind of the type: one of {@link ODD} to {@link ARRAY}. */
 export const TYPE_KIND = 0;
-/** Offset within a type's entry in the program: id of the type, which appears in {@link NOTES} and {@link STEPS}. */
+/** Byte offset, in the compiled entry of an Avro type, of the type's id: the index of its codec in the array `codecs` of `Program`. */
 export const TYPE_ID = 4;
 /**
- * Offset within a type's entry. For a record: address of the record's entry ({@link RECORD_COUNT}). For an array: address of the entry of
- * its item type. For a decimal: its scale.
+ * Byte offset, in the compiled entry of an Avro type, of a property that depends on the kind of the type. Record: address of the record's
+ * entry, which begins with {@link RECORD_COUNT}. Array: address of the entry of the item type. Decimal: the scale.
  */
 export const TYPE_MORE = 8;
-/** Offset within a decimal's entry: exclusive limit of the unscaled absolute value, 10 to the precision, as a double. */
+/** Byte offset, in the compiled entry of a decimal type, of 10 ** precision, a double. Absolute unscaled values must be lower. */
 export const TYPE_LIMIT = 16;
-/** Offset within a type's entry: address of the field's JSON name as it stands in a page, with quotes and colon. */
+/** Byte offset, in the compiled entry of a field's type, of the address of the field's JSON name, stored with quotes and colon. */
 export const FIELD_NAME = 24;
-/** Offset within a type's entry: size of that JSON name, in bytes. */
+/** Byte offset, in the compiled entry of a field's type, of the size of the field's JSON name in bytes, with quotes and colon. */
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Offset within a record's entry: number of the record's fields. After it the entry has the addresses of five integer arrays
- * ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and, from {@link RECORD_FIELDS} on, the entries of the fields' types.
+ * Byte offset, in the compiled entry of a record type, of the number of the record's fields. Then follow the addresses of five integer
+ * arrays ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and, from {@link RECORD_FIELDS} on, the entries of the fields' types.
  */
 export const RECORD_COUNT = 0;
 /**
- * Offset within a record's entry: address of an array with an element for each field: index of the field whose name is tried first after
- * this field, which is the field that followed it most recently. An additional last element is the index of the field to try first in a
- * record.
+ * Byte offset, in the compiled entry of a record type, of the address of an array that predicts the order of an object's members. Element
+ * `k` is the index of the field that most recently followed field `k`. The last element predicts the first field of an object.
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Offset within a record's entry: address of an array with an element for each field: input window address of the field's value in the last
- * record that was read; 0 if that record lacks the field.
+ * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: where the field's value began
+ * in the input window, in the last record that was read; 0 if that record lacked the field.
  */
 export const RECORD_VALUES = 8;
 /**
- * Offset within a record's entry: address of an array with an element for each time that a field was written, in the order of the output:
- * index of the field. A field that is first written as null and later with its value has two elements.
+ * Byte offset, in the compiled entry of a record type, of the address of an array that lists the written fields: their indexes, in the
+ * order of the output. A field that was first written as null and later with its value is listed twice.
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Offset within a record's entry: address of an array with the output address at which each field of {@link RECORD_WRITTEN} begins, in the
- * same order.
+ * Byte offset, in the compiled entry of a record type, of the address of an array parallel to that of {@link RECORD_WRITTEN}: the output
+ * address at which each listed field begins.
  */
 export const RECORD_BEGINS = 16;
 /**
- * Offset within a record's entry: address of an array with an element for each field: address of the element of the array of
- * {@link RECORD_BEGINS} that belongs to the last time that the field was written.
+ * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: a pointer into the array of
+ * {@link RECORD_BEGINS}, to the element for the field's last occurrence in the output.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
 /**
- * Kind of a type whose values are never encoded by WebAssembly: they are always left to JavaScript. The constants from here to
- * {@link ARRAY} are the kinds of types.
+ * Kind of an Avro type that WebAssembly does not support: all its values are left to JavaScript. The constants from here to {@link ARRAY}
+ * are the kinds of types.
  */
 export const ODD = 0;
 export const STRING = 1;
@@ -107,38 +106,38 @@ export const NULL_BRANCH = 0;
 /** Byte with which Avro writes the branch `T` of the union `["null", T]`. */
 export const VALUE_BRANCH = 2;
 
-/** Offset within a note: kind of the note, one of {@link NOTE_NULL}, {@link NOTE_HOLE} and {@link NOTE_UNKNOWN}. */
+/** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
-/** Offset within a note: where the output has the null or the hole that the note describes, as an offset from {@link OUT}. */
+/** Byte offset, in a note about a value, of the output index of the null or the placeholder byte that was written for the value. */
 export const NOTE_OUT = 4;
 /**
- * Offset within a note: input window address of the first byte of the described value; for NOTE_UNKNOWN, of the first byte of the member's
- * name.
+ * Byte offset, in a note about a value, of the input window address at which the value begins; in a NOTE_UNKNOWN, at which the member's
+ * name begins.
  */
 export const NOTE_FROM = 8;
-/** Offset within a note: input window address of the byte after the described value; for NOTE_UNKNOWN, after the member's value. */
+/** Byte offset, in a note about a value, of the input window address after the value; in a NOTE_UNKNOWN, after the member's value. */
 export const NOTE_TO = 12;
 /**
- * Offset within a note. For NOTE_HOLE: type id of the value that was left out. For NOTE_UNKNOWN: input window address of the object that
- * has the member without a field.
+ * Byte offset, in a note about a value, of an integer whose meaning depends on the kind of the note. NOTE_HOLE: type id of the value.
+ * NOTE_UNKNOWN: input window address of the object that has the member. NOTE_NULL: 0.
  */
 export const NOTE_OF = 16;
-/** Offset within a note: number of steps of the path at {@link NOTE_STEPS}. */
+/** Byte offset, in a note about a value, of the number of steps in the path at {@link NOTE_STEPS}. */
 export const NOTE_DEPTH = 20;
 /**
- * Offset, within a note, of a path. It leads to the value that the note describes; in a NOTE_UNKNOWN, to the object that contains the
- * unknown member. Each step of the path is an integer as in {@link STEPS}.
+ * Byte offset, in a note about a value, of the steps of the path to the value; in a NOTE_UNKNOWN, to the object that has the member. Each
+ * step is an integer as in {@link STEPS}.
  */
 export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
 /**
- * Kind of a note: a value was left out of the output, for JavaScript to encode. One byte in the output, the hole, stands for the value and,
- * if it is the value of a field, also for its union branch.
+ * Kind of a note about a value that WebAssembly left for JavaScript to encode. One byte (a hole) stands for the value in the output. If the
+ * value belongs to a field, this byte also stands for the union branch.
  */
 export const NOTE_HOLE = 1;
 /**
- * Kind of a note: an object has a member for which there is no field. {@link NOTE_FROM} and {@link NOTE_TO} enclose the member's name and
+ * Kind of a note about an object member for which there is no field. {@link NOTE_FROM} and {@link NOTE_TO} enclose the member's name and
  * value.
  */
 export const NOTE_UNKNOWN = 2;

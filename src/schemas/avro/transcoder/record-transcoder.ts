@@ -106,8 +106,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds the members that the notes `unknown` describe, for which there are no fields, to `residue`. Returns false if the whole object has
-   * to be parsed, because a name occurs twice or a member can't be read alone.
+   * Adds to `residue` the object members without a field, which the notes `unknown` describe. Returns false if the whole object has to be
+   * parsed: a name occurs twice, or a member can't be read alone.
    */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
@@ -120,8 +120,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds the member that a note of the kind NOTE_UNKNOWN describes to `residue`, and returns its name; undefined if the whole object has to
-   * be parsed.
+   * Adds to `residue` the object member without a field that `note` describes, and returns the member's name; undefined if the whole object
+   * has to be parsed.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
@@ -135,7 +135,7 @@ export class RecordTranscoder {
     return hasEnded(source, note) ? key : undefined;
   }
 
-  /** Returns the path that the first `count` steps in a note lead to. */
+  /** Returns the path that the first `count` steps of the path in `note` lead to, from the root path `record`. */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
     for (let nth = 0; nth < count; nth++) place = place.child(this.#stepAt(note, nth));
@@ -152,7 +152,7 @@ function begin(source: JsonCursor, note: number): void {
   source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
 }
 
-/** Whether the cursor, after JavaScript has parsed the value that a note describes, is where WebAssembly found the end of that value. */
+/** Whether the cursor, moved by parsing the value that `note` describes, is where WebAssembly found the end of the value. */
 function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
@@ -165,11 +165,11 @@ const byOut = (one: number, other: number): number =>
 interface Program {
   readonly bytes: Buffer;
   readonly root: number;
-  /** Address of the array {@link layout.RECORD_VALUES} of the top-level record. */
+  /** Address of an array: for each top-level field, where its value begins in the input window ({@link layout.RECORD_VALUES}). */
   readonly values: number;
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
-  /** JSON Pointer steps by type id: the step to a field; empty for the items of an array. */
+  /** Last step of the path to a value, by the id of its type: the JSON Pointer step of a field; empty for the item type of an array. */
   readonly steps: readonly string[];
 }
 
@@ -267,8 +267,8 @@ interface Exports {
 }
 
 /**
- * The input window is reloaded for a record that begins within this many bytes of the input window's end, as the record may extend beyond
- * it.
+ * Number of bytes at the end of the input window. A record that begins within them may extend beyond the input window, so the input window
+ * is first reloaded from the record on.
  */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
@@ -284,7 +284,7 @@ class TranscoderMemory {
   #page: WeakRef<Buffer> | undefined;
   /** Index in the page of the first byte that is in the input window. */
   #from = 0;
-  /** Index in the page of the byte after the last one that is in the input window. */
+  /** Index in the page of the first byte after the part of the page that is in the input window. */
   #to = 0;
 
   constructor() {
@@ -344,7 +344,7 @@ class TranscoderMemory {
     return this.#bytes.subarray(layout.OUT + from, layout.OUT + to);
   }
 
-  /** Calls `visit` with the address of each note about the object that was transcoded last. */
+  /** Calls `visit` with the address of each note that WebAssembly wrote about the object that was transcoded last. */
   eachNote(visit: (note: number) => void): void {
     const end = layout.NOTES + this.integer(layout.RESULT + layout.RESULT_NOTES);
     for (let note = layout.NOTES; note < end;) {

@@ -7,9 +7,8 @@ export function fieldOf(record: i32, nth: i32): i32 {
 }
 
 /**
- * Returns the index of the field whose name is at the read position, and moves past the name and its colon. Returns -1, with nothing read,
- * if no field has the name. The field that followed the field `previous` most recently is tried first; at the begin of a record, `previous`
- * is the number of fields.
+ * Reads a member's name and colon, and returns the index of the field with this name; -1, with nothing read, if there is no such field.
+ * First tries the field that most recently followed field `previous`. For an object's first member, `previous` is the number of fields.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);

@@ -30,8 +30,8 @@ export function noteNull(end: i32): bool {
 }
 
 /**
- * Leaves the value at the read position to JavaScript: skips the value, writes one byte in its place and adds a note. Returns false if the
- * value does not end in the input window or there is no space for a note.
+ * Skips the value at the read position, so that JavaScript encodes it: writes one byte in its place and adds a note about it. Returns false
+ * if the value does not end in the input window or there is no space for a note.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -42,16 +42,16 @@ export function leaveHole(type: i32): bool {
 }
 
 /**
- * Adds a note about the member at the read position, for which there is no field, and skips the member; `object` is the address of the
- * object that has it. Returns false if the whole object has to be left to JavaScript: the name contains an escape (without escapes it may
- * be the name of a field), the member is malformed or does not end in the input window, or there is no space for a note.
+ * Skips the member at the read position, for which there is no field, and adds a note about it; `object` is the address of the object that
+ * has it. Returns false if JavaScript has to parse the whole object: the member's name contains an escape, the member is malformed or does
+ * not end in the input window, or there is no space for a note.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
   if (load<u8>(start) != QUOTE) return false;
   const end = endOfString(start);
   if (end == 0) return false;
-  for (let at = start; at < end; at++) if (load<u8>(at) == BACKSLASH) return false;
+  for (let at = start; at < end; at++) if (load<u8>(at) == BACKSLASH) return false; // may be a field's name
   Here.at = end;
   if (!Here.takes(COLON)) return false;
   Here.skipSpace();
@@ -65,8 +65,8 @@ export function noteUnknown(object: i32): bool {
 }
 
 /**
- * Adjusts notes after a part of the output has moved by `bytes` bytes: of the notes from address `first` on, each whose output address was
- * from `from` to `to - 1`.
+ * Adjusts the notes from address `first` on after a part of the output has moved: adds `bytes` to the output address of each note that
+ * referred to the part from address `from` to `to - 1`.
  */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {

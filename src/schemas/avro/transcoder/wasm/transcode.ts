@@ -109,7 +109,7 @@ function readRecord(record: i32): bool {
   return written == count || putInOrder(record, written, notes);
 }
 
-/** Stores, for entry number `nth` of a record's output, the index of its field and the current write position as the begin of the entry. */
+/** Marks the write position as the begin of entry number `nth` in a record's output: the value of the field with the index `field`. */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
   store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Here.out);
@@ -175,8 +175,8 @@ function readArray(items: i32): bool {
 }
 
 /**
- * Writes the number of items of an array into the byte reserved at `place`. If the number takes more bytes, the items move, and the notes
- * from address `notes` on are adjusted.
+ * Writes the number of an array's items at the output address `place`, where one byte is reserved for it. If the number takes more bytes,
+ * the items move, and the output addresses in the notes from address `notes` on are adjusted.
  */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;

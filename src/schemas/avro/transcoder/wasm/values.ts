@@ -285,7 +285,7 @@ function daysIn(month: u32, year: i32): u32 {
   return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-/** Parses two digits; more than 99 if one of them isn't a digit. */
+/** Returns the value of the two ASCII digits at address `from`; a number above 99 if one of the two bytes isn't a digit. */
 function twoDigits(from: i32): u32 {
   const tens = <u32>load<u8>(from) - ZERO;
   const ones = <u32>load<u8>(from + 1) - ZERO;

@@ -31,8 +31,8 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Space in bytes that every check of the output's capacity requires in addition: enough for any value other than a string, and for the
- * bytes that are written after it without another check. If this value is too small, the output overwrites the input window.
+ * Number of bytes that must remain free in the output after the bytes for which space is checked. They suffice for any value other than a
+ * string, and for the bytes after it that are written without a check. If too small, the output overwrites the input window.
  */
 const ROOM: i32 = 64;
 
@@ -44,7 +44,7 @@ export class Here {
   /** Number of steps of the path to the value that is being read. */
   static depth: i32 = 0;
 
-  /** Whether the output has space for `bytes` more bytes and, after them, for `ROOM` bytes. */
+  /** Whether the output has space for `bytes` more bytes, with at least {@link ROOM} free bytes after them. */
   static hasRoom(bytes: i32): bool {
     return Here.out + bytes + ROOM <= WINDOW;
   }
@@ -62,7 +62,7 @@ export class Here {
     while (load<u8>(Here.at) <= SPACE && isSpace(load<u8>(Here.at))) Here.at += 1;
   }
 
-  /** Skips whitespace, then `byte` if it comes next; returns whether it did. */
+  /** Skips whitespace and, if it comes next, the byte `byte`. Returns whether that byte was skipped. */
   static takes(byte: u8): bool {
     if (load<u8>(Here.at) != byte) {
       Here.skipSpace();
