@@ -36,7 +36,7 @@ export function mayDependOnPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-/** Whether the server refused the page. Takes the error itself, not its {@link PageFailure}. */
+/** Whether the server refused the page. Takes the error itself: for a {@link PageFailure} the result is false. */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
@@ -77,7 +77,7 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
   };
 }
 
-/** Number of responses 404 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
+/** Number of 404 responses after which a cursor counts as refused. Gateways send 404 too while the API behind them is replaced. */
 const CURSOR_TRIES = 3;
 
 /** Creates the object that decides when the server has refused the cursor of a page. */
@@ -110,8 +110,8 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * The requests by which one failed page is read in another way. `settle` settles the reads of these requests, except the read of the
- * response that was passed to `transferSettlement`.
+ * Sends the requests that find out why one page failed, and that read it in parts. `settle` settles the reads of all these requests, except
+ * that of the response passed to `transferSettlement`, which the caller of that method settles.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -144,11 +144,11 @@ export class PageAttempts {
   }
 
   /**
-   * Requests another page; emits undefined if that page is given up. If the response is the first to show that the server begins pages at
-   * other offsets than requested, errors as {@link PageAttempts.retryLater} does, so that the failed page is read in whole pages.
+   * Requests another page than the failed one; emits undefined if the request is given up. If the response is the first to show that the
+   * server begins pages at other offsets than requested, errors as {@link PageAttempts.retryLater} does; the retry requests whole pages.
    *
-   * If the server refused the failed page, and a request with `tries` `probe` fails with a transient error, errors with that transient
-   * error. The error of the failed page is not used, because it would be final although the API may be unavailable, or the token invalid.
+   * If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
+   * error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -167,7 +167,7 @@ export class PageAttempts {
     );
   }
 
-  /** Requests one record outside the failed page, with `tries` `probe`; emits undefined if that request is given up. */
+  /** Requests one record elsewhere in the list, to see whether the API serves it. Emits undefined if the request is given up. */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }
@@ -203,7 +203,7 @@ export class PageAttempts {
     return look(this.#oddOffsets, probed);
   }
 
-  /** Odd list offsets to test with, the first one outside the failed page. */
+  /** Odd list offsets that {@link probe} (the first one) and {@link beginsWhereAsked} request; usually outside the failed page. */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
     return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
