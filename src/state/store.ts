@@ -41,28 +41,28 @@ export interface ImageUpdate {
 
 /** State of a task (one list of one account) that is stored with its images, as JSON. */
 export interface TaskMemory {
-  /** Version of the store's format, Kafka cluster and topic to which the images belong. A store with another value counts as empty. */
+  /** Store format version, Kafka cluster id and topic, separated by spaces. A store with another value counts as empty. */
   readonly home: string;
-  /** Kafka offset up to which the images include the messages, for each partition of the list's topic. */
+  /** Kafka offset up to which (exclusive) the images include the messages, for each partition of the list's topic. */
   readonly ends: Readonly<Record<string, string>>;
-  /** Kafka offset up to which the cursors' topic has been read. */
+  /** Kafka offset up to which (exclusive) the cursors' topic has been read. */
   readonly cursorEnd: string;
   /** The newest known cursor, as it was published; null if there is none. */
   readonly cursor: string | null;
   /** Registry ids of the schemas of the stored images. */
   readonly schemaIds: readonly number[];
-  /** Sequence number of an event up to which the images include all events. */
+  /** The images include all events of the task up to this sequence number. */
   readonly whole: number;
-  /** Number of events with a sequence above `whole` that a running restore has read so far; 0 if no restore is running. */
+  /** Number of events with a sequence number above `whole` that an unfinished restore has read so far; 0 if there is none. */
   readonly found: number;
   /**
-   * Id of an instance whose restore of the whole topic has begun and not finished; undefined if there is none. While it is set, images may
-   * also be missing for events with a sequence up to `whole`.
+   * Id of the instance that has begun to restore the images from the whole topic and has not finished; undefined if there is none. While it
+   * is set, images may be missing even for events up to sequence number `whole`.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */
   readonly sweep: string | null;
-  /** `generation` of the cursor when `sweep` was written. Absent if it is unknown. */
+  /** The cursor's `generation` (number of claims of the task) when `sweep` was stored. Absent if it is unknown. */
   readonly sweepGeneration?: number;
   /** Whether the topic has lost events, and no committed cursor shows the loss yet. Default false. */
   readonly lost?: boolean;
@@ -74,9 +74,9 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of records that were processed one by one, not as part of a run. */
+  /** Keys of the records that are not in one of `runs`. */
   readonly keys: readonly string[];
-  /** Ids of runs that were recognized as a unit. Default none. */
+  /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];
   /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
@@ -91,7 +91,7 @@ export interface Notes {
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
-  /** New runs of the page. Later reads can recognize each of them as a unit by its bytes. */
+  /** New runs of the page: adjacent records that later reads can recognize together by their bytes. */
   readonly newRuns?: readonly Run[];
 }
 
@@ -162,8 +162,8 @@ interface Databases {
   readonly images: Database<Buffer, Buffer>;
   readonly marks: Database<Buffer, Buffer>;
   /**
-   * Heads of runs (entries with the last sightings) by run id, including those of retired runs (never recognized again) to which marks
-   * still refer.
+   * For each run (adjacent records recognized together), by its id: in which sweeps it was last seen and last read. Includes runs that
+   * can't be recognized any more, as long as the mark of a key refers to them.
    */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
@@ -199,9 +199,7 @@ class LmdbTaskStore {
   readonly #databases: Databases;
   readonly #marks: Marks;
   readonly #maxRejects: number;
-  /**
-   * Secret with which the digests of runs are computed. Stored together with the first run: until then there are no digests to recognize.
-   */
+  /** Secret for the digests of runs. Stored with the first run: until then there are no digests to recognize. */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
   /** Number of stored images, cached because it is requested for each page; undefined after a write of images. */
@@ -259,8 +257,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns when a run of adjacent records was last seen and last read. Returns undefined for an unknown run and for a retired one, whose
-   * records are compared one by one.
+   * Returns the numbers of the sweeps in which a run (adjacent records recognized together) was last seen and last read. Undefined if the
+   * run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
@@ -283,11 +281,12 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than that of the stored
-   * image, so that a paused process can't overwrite the newer state of its successor. When an image is removed, its mark is removed too.
+   * Writes images, `memory` and `notes`. An image is written only if its sequence is higher than that of the stored image, so that a paused
+   * process can't overwrite the newer state of its successor. When an image is removed, its mark is removed too.
    *
-   * More than 100 images are written in several transactions. If the process ends between them, the store has images that are newer than
-   * the stored memory. The next process then begins at the older memory and reads the events of these images again.
+   * Up to 100 images are written in one transaction with `memory` and `notes`; any others before that, in transactions of 100 images. If
+   * the process ends in between, some stored images are newer than the stored memory, and the next process reads the events of these images
+   * again.
    */
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
     return asPromise(() => {
@@ -406,8 +405,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the notes of a page. `written` are the keys of the image updates in the same call of {@link put}: their payload digests have
-   * been handled with the images, and are skipped here.
+   * Writes the notes of a page: keys seen, payload digests, rejects and new runs. The payload digests of the keys in `written` are skipped,
+   * because they were written with the images of these keys.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
@@ -440,9 +439,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides whether a key counts as seen, by the key's packed mark and the head of its run (the entry with the
-   * numbers of the sweeps that last saw and last read the run). A key counts as seen if it was seen, alone or in its run, since sweep
-   * number `since` began, or if it has no image. Few marks are unpacked, and each head is read once.
+   * Returns a function that decides whether a key was seen since sweep number `since` began: alone, as its packed mark shows, or in its run
+   * (adjacent records recognized together). A key without an image counts as seen. Few marks are unpacked, and each run is looked up once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();

@@ -10,9 +10,9 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /** Key of the record that the failing one comes after; undefined if it is the first. */
+  /** Key of the record directly in front of the failing one; undefined if the failing one was the first of its page. */
   readonly after: string | undefined;
-  /** Key of the record that the failing one comes before; undefined if it is the last. */
+  /** Key of the record directly after the failing one; undefined if the failing one was the last of the list. */
   readonly before: string | undefined;
 }
 
@@ -28,7 +28,7 @@ const MAX_PLACES = 100;
  * two requests replace the search for the failing record, which splits the page again and again.
  */
 export class FailingOffsets {
-  /** `whole`: offsets in the whole list; `dated`: offsets in windows of dates, counted from the start of the window. */
+  /** Known failing offsets: in the whole list, and in windows of dates, where they count from the start of the window. */
   readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
 
   get size(): number {
@@ -52,14 +52,14 @@ export class FailingOffsets {
     return first && { place: first, until: second?.at ?? end };
   }
 
-  /** Adds a failing offset, or replaces the entry with the same offset. */
+  /** Adds a failing offset, or replaces the entry with the same offset. `isDated`: whether the offset is one in a window of dates. */
   add(isDated: boolean, place: FailingOffset): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at !== place.at).slice(1 - MAX_PLACES);
     places.splice(0, Infinity, ...others, place);
   }
 
-  /** Removes the failing offsets in a page, because reading around them did not succeed. */
+  /** Removes the failing offsets of one page, so that its failing record is searched for again. */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
@@ -71,7 +71,7 @@ export class FailingOffsets {
   }
 }
 
-/** Maximum number of consecutive failing records that are read around. If more fail, the API is considered at fault. */
+/** Maximum number of consecutive failing records that the response leaves out as gaps. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
 /**
  * Minimum number of records to read after a failing one, in a list that is read in whole pages. If it is too small, the next page, which
@@ -111,10 +111,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
   };
   /**
-   * Requests more whole pages after those in `answers`, until {@link MIN_RECORDS_BEHIND} records after the failing one have been requested,
-   * the list ends, or a request is given up. One page may not be enough: it begins at a multiple of its size, so it may contain a single
-   * record after the failing one. Emits `answers` at once
-   * if the list is not read in whole pages.
+   * Requests further pages, if the list is read in whole pages, until at least {@link MIN_RECORDS_BEHIND} records after the failing one
+   * have been requested, the list ends, or a request is given up. Emits `answers` and the responses to these requests. One page may not be
+   * enough: its size must divide its list offset, so it may be 1.
    *
    * @param at List offset of the next page.
    * @param length Number of records requested after the failing one so far.
@@ -134,8 +133,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       );
   };
   /**
-   * Requests the records of the page up to list offset `at`, in several whole pages if necessary; `read` has the responses received so far.
-   * Errors as {@link PageAttempts.retryLater} does if a request is given up, or its response has no records or more than requested.
+   * Requests the records of the page in front of list offset `at`, in several whole pages if necessary. `read`: responses received so far.
+   * If a request is given up, or its response has no records or more than requested, errors as {@link PageAttempts.retryLater} does.
    */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;

@@ -31,7 +31,7 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 
 interface BrokenPageOptions {
   readonly url: URL;
-  /** Requests another page. A response that is not JSON is accepted at the first try. */
+  /** Requests another page. Elements that are not JSON are accepted at the first try. */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
@@ -44,7 +44,7 @@ interface BrokenPageOptions {
  * newest broken one are returned, as a smaller page.
  */
 const MAX_ALONE = 20;
-/** Maximum number of adjacent broken records that are read around. If more are broken, the API is considered at fault. */
+/** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */
 const MAX_IN_A_ROW = 10;
 /** Number of leading characters by which a broken record is recognized. The characters after them may differ in each response. */
 const MAX_COMPARED = 64;

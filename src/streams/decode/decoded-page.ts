@@ -56,7 +56,7 @@ export interface AroundPage {
   readonly texts: readonly Buffer[];
   /** Index of the first element whose end is a guess; the records before it were decoded correctly. */
   readonly place: number;
-  /** Bytes from the first element whose end is a guess to the end of the page. */
+  /** Bytes of the page from the element at index `place` to the end. */
   readonly rest: Buffer;
 }
 
@@ -122,8 +122,8 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record or run at byte `at`, and returns those of its records that are followed by a delimiter or by the end of the page.
- * Undefined if the first record is not JSON.
+ * Decodes the element at byte `at`, or the adjacent records recognized together (a run) that begin there. The last record is left out if
+ * neither a delimiter nor the end of the page follows it. Undefined if the first record is not JSON, or if no record is left.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
@@ -142,7 +142,7 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose single element is not JSON. The element is taken to end in front of a `]` with which the rest of the page is JSON.
+ * Decodes a page whose single element is not JSON. Its end is the last `]` with which the rest of the page is JSON; undefined without one.
  */
 function singleRecordIn(
   body: Buffer,

@@ -88,7 +88,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
   const { keyFields, keyOf, stamps, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  /** Pages in which no further key field was found. They are not searched again, because each search would read to the end of the page. */
+  /** Pages in which a search for a key field reached the end without success. They are not searched again, as that is slow. */
   const exhausted = new WeakSet<Body>();
 
   /** Guesses the key of the record at byte `at` from the values after the next occurrence of each key field's name. */

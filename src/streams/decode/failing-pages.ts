@@ -116,7 +116,7 @@ export function failingPages(
   return narrowed;
 }
 
-/** Returns an empty page in place of a failing page beyond the end of the list; `other` is a page elsewhere in the list. */
+/** Returns the response for a page beyond the end of the list: no records, and the total of `other`, a page elsewhere in the list. */
 function emptyResponseBehind(other: Answer): Answer {
   const { span, serverTime, elapsedMs = 0, age, total } = other;
   other.records?.settle();
@@ -129,11 +129,11 @@ function emptyResponseBehind(other: Answer): Answer {
 }
 
 /**
- * Splits a failing page, and then the part of it that fails, until all parts succeed or one failing record is left. If all parts succeed,
- * the page was too large: the plan gets the size of the parts, and the first part is returned.
+ * Splits a failing page, then the part of it that fails, and so on, until all parts succeed or a single failing record is left. If all
+ * parts succeed, the page was too large: the first part is returned, and `plan` requests smaller pages from then on.
  *
- * @param alone Reads the page once one failing record is left. `front`: response to the part with which the page begins; undefined if the
- * failing record is the first of the page.
+ * @param alone Reads the page around the single failing record, at list offset `at`. `front` is the response to the first part of the page;
+ * undefined if the failing record is the first of the page.
  */
 function splitPage(
   attempts: PageAttempts,

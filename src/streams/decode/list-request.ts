@@ -141,7 +141,7 @@ type List = DecodedListOptions &
  * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
  * at the next try.
  *
- * @param isLastTry Whether elements that are not JSON are accepted as they are. Called only if there are such elements.
+ * @param isLastTry Whether elements that are not JSON are accepted as they are. Called only if the response is not JSON.
  */
 function decodedResponse(
   list: List,
@@ -186,8 +186,8 @@ function pageIn(
   if (raw.isEmpty) return of(EMPTY_PAGE);
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
-   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
-   * so that requests for other pages may succeed.
+   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether the response as a whole is malformed, and
+   * not only some of its elements; then the requested page may be the cause.
    */
   const failed = (message: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', message, {
@@ -392,7 +392,7 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   readonly list: ListDescription;
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Reads the records' stamps, which `poll` needs. Default: those that the description names, in ISO 8601. */
+  /** Reads creation and modification times, which `poll` needs. Default: from the fields that the description names, in ISO 8601. */
   readonly stamps?: Stamps;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
@@ -409,12 +409,12 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 }
 
 /**
- * Number of tries after which a response that is not JSON is accepted. The tries take about two seconds, so that a failure in transit
- * passes.
+ * Number of tries after which elements of a page that are not JSON are accepted. The tries take about two seconds, so that a failure in
+ * transit passes.
  */
 const TRIES = 5;
 /**
- * Upper bound of the first back-off pause, in ms, before a page is tried again that could not be read in parts either. Each such try takes
- * a dozen requests.
+ * Upper bound of the first back-off pause, in ms, after a page could be read neither as a whole nor in parts. Each such try takes a dozen
+ * requests.
  */
 const AROUND_AGAIN_MS = 4_000;

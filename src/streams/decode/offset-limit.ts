@@ -6,8 +6,8 @@ import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /**
- * Distance, in records, from a failing record to the second one that is tested for a cap. If it is too small, a few bad records in a row
- * are taken for a cap.
+ * Distance, in records, between the first two records that are tested for a cap. If it is too small, a few adjacent bad records are taken
+ * for a cap.
  */
 const APART = 11;
 /**
@@ -26,7 +26,7 @@ const LIMIT_AFTER_MS = 10 * 60_000;
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
-  /** Whether the failures from an offset on count as a cap: refusals count at once, other failures after {@link LIMIT_AFTER_MS}. */
+  /** Whether a failure counts as due to a cap: a refusal at once, any other failure {@link LIMIT_AFTER_MS} after the first one. */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
     return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
@@ -36,8 +36,8 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
     const { offset, pageSize } = attempts.query;
 
     /**
-     * Tests for a cap at list offset `at`, whose record failed while a page elsewhere in the list (`other`) succeeded. `isKnown`: whether
-     * `at` has reached a cap that the plan remembers, so that transient failures need not last for {@link LIMIT_AFTER_MS}.
+     * Tests whether the API serves no records from list offset `at` on (a cap), after the record at `at` failed and `other`, a page
+     * elsewhere, succeeded. With `isKnown`, the plan has a cap at or in front of `at`: failures need not last for {@link LIMIT_AFTER_MS}.
      */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);
@@ -57,8 +57,8 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       );
     };
     /**
-     * Requests a page elsewhere in the list. If that succeeds, tests for a cap at list offset `place` as `beside` does; otherwise errors
-     * with the error of the failed page.
+     * Requests a page elsewhere in the list, and tests for a cap at list offset `place` if that page succeeds. If it fails too, errors with
+     * the error of the failed page.
      */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts

@@ -36,7 +36,7 @@ export function mayDependOnPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-/** Whether the server refused the page. Takes the error itself, not its {@link PageFailure}. */
+/** Whether the server refused the page. Takes the error itself: for a {@link PageFailure} the result is false. */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
@@ -119,8 +119,8 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * The requests by which one failed page is read in another way. `settle` settles the reads of these requests, except the read of the
- * response that was passed to `transferSettlement`.
+ * Sends the requests that find out why one page failed, and that read it in parts. `settle` settles the reads of all these requests, except
+ * that of the response passed to `transferSettlement`, which the caller of that method settles.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -153,11 +153,11 @@ export class PageAttempts {
   }
 
   /**
-   * Requests another page; emits undefined if that page is given up. If the response is the first to show that the server begins pages at
-   * other offsets than requested, errors as {@link PageAttempts.retryLater} does, so that the failed page is read in whole pages.
+   * Requests another page than the failed one; emits undefined if the request is given up. If the response is the first to show that the
+   * server begins pages at other offsets than requested, errors as {@link PageAttempts.retryLater} does; the retry requests whole pages.
    *
-   * If the server refused the failed page, and a request with `tries` `probe` fails with a transient error, errors with that transient
-   * error. The error of the failed page is not used, because it would be final although the API may be unavailable, or the token invalid.
+   * If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
+   * error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -176,7 +176,7 @@ export class PageAttempts {
     );
   }
 
-  /** Requests one record outside the failed page, with `tries` `probe`; emits undefined if that request is given up. */
+  /** Requests one record elsewhere in the list, to see whether the API serves it. Emits undefined if the request is given up. */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }
@@ -212,10 +212,10 @@ export class PageAttempts {
     return look(this.#oddOffsets, probed);
   }
 
-  /** Odd list offsets to test with, the first one outside the failed page. */
+  /** Odd list offsets that {@link probe} (the first one, outside the failed page) and {@link beginsWhereAsked} request. */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
-    return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
+    return offset > 1 ? [1, 5] : [(offset + pageSize) | 1, 1, 5];
   }
 
   /** Errors with the error of the failed page. The error is final if the server refused the page. */

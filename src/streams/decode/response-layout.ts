@@ -22,27 +22,27 @@ type Place = NonNullable<ListDescription['more']>;
 /** Returns the value at a place of a response; undefined if the response has none there. `body` may lack the records. */
 type Reader = (body: JsonValue, headers: Headers) => JsonValue | undefined;
 
-/** Reads the responses of one list. The places in the list's description are resolved once. */
+/** Reads the responses of one list, as the list's description says. */
 export class ResponseLayout {
-  /** Names of the members on the way to the records. */
+  /** Names of the members that lead from the body to the array of records. */
   readonly path: readonly string[];
-  /** Whether the records' place may hold a single record in place of an array. */
+  /** Whether the body may have a single record, an object, in place of the array of records. */
   readonly isRecord: boolean;
   /** Reads responses to requests for a single record. */
   readonly single: ResponseLayout;
   readonly #list: ListDescription;
-  /** Undefined if the description has no `ok`. */
+  /** Reads the value that is true if the response reports success; undefined if the description has no `ok`. */
   readonly #ok: Reader | undefined;
   readonly #total: Reader;
   readonly #more: Reader;
-  /** Undefined if no place shows the next page. */
+  /** Reads the cursor or address of the next page; undefined if the description does not say where it is. */
   readonly #next: Reader | undefined;
   readonly #reportedOffset: Reader;
   readonly #reportedLimit: Reader;
   /** Paths whose presence shows that a body is a page of the list, even if it has no records. */
   readonly #signs: readonly (readonly string[])[];
 
-  /** @param isRecord Default: the records' place must hold an array. */
+  /** @param isRecord Whether the body may have a single record in place of the array of records. Default false. */
   constructor(list: ListDescription, isRecord = false) {
     const { records, ok, total, more, next, reported, one } = list;
     this.#list = list;
@@ -75,7 +75,7 @@ export class ResponseLayout {
     return found === null || (found === undefined && this.#hasSign(body)) ? [] : undefined;
   }
 
-  /** Returns the number of records in a parsed body of the total's own request; undefined if there is none. */
+  /** Returns the total from the parsed response to a request for the total alone; undefined if it is missing or not plausible. */
   totalIn(body: JsonValue): number | undefined {
     return countIn(valueAt(body, pointerNames(totalRequestOf(this.#list)?.at ?? '')));
   }
@@ -156,13 +156,13 @@ export class ResponseLayout {
   }
 }
 
-/** A single record has no list around it. */
+/** Replaces the paging fields of a list's description when a single record is read: its response has no total and no next page. */
 const NO_PLACES = {
   ...{ total: undefined, more: undefined, next: undefined, reported: undefined },
   paging: 'none',
 } as const;
 
-/** Returns the shortest beginning of `path` that is not on the way to the records. */
+/** Returns the names in `path` up to the first one that differs from the path of the records; empty if none differs. */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }
@@ -271,7 +271,7 @@ function membersOf(value: JsonValue, place: string): string {
   return texts.length === 0 ? 'has no members' : `has ${new Intl.ListFormat('en').format(texts)}`;
 }
 
-/** Returns the kind of an array, an object or null; undefined for another value. */
+/** Returns a word for the value in error messages: `array of 3`, `object` or `null`; undefined for a string, number or boolean. */
 function kindOf(value: JsonValue): string | undefined {
   if (Array.isArray(value)) return `array of ${value.length}`;
   if (value === null) return 'null';

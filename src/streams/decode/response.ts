@@ -18,9 +18,9 @@ export interface ReportedPlace {
 
 /** The decoded response to a request for a page or a single record. */
 export interface Answer {
-  /** All records of the page. Those of known runs are created on access. */
+  /** All records of the page. For records recognized together by their bytes (runs), the objects are created on access. */
   readonly data: readonly PageRecord[];
-  /** The records of `data`. Reading them from here does not create the records of known runs. */
+  /** The records of `data`, without creating the objects of records in runs. */
   readonly records?: PageRecords | undefined;
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;
@@ -47,7 +47,7 @@ export interface Answer {
   readonly serverTime: number | undefined;
   /** Time from sending the request to the last byte of the response, in ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
-  /** Age of the response. If undefined, the response counts as not older than its request. */
+  /** Age of the response's content. If undefined, the content counts as produced after the request was sent. */
   readonly age?: AnswerAge | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface DecodedPage extends Pick<
   readonly records: PageRecords;
 }
 
-/** Requests one page in a lane of the quota. Emits once and completes. */
+/** Waits for the quota (`limit`), then requests one page. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
 /** Returns the response with another total. Its records are still created on access. */

@@ -20,7 +20,7 @@ export interface Sighting {
   readonly age: AnswerAge;
   /** Modification time of the published image, in epoch ms: null if the image has none, undefined if there is no published image. */
   readonly published: number | null | undefined;
-  /** Whether the record is the same as a replaced image, apart from volatile fields. */
+  /** Whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
   readonly equals: (image: ReplacedImage) => boolean;
   /** Whether the record differs from its published image only because more personal fields are hidden since a restart. */
   readonly isHiddenAnew: () => boolean;
@@ -29,11 +29,11 @@ export interface Sighting {
 /** A record that has to be confirmed by a second read. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time, in epoch ms. Reads from then on can confirm the record. */
+  /** Local time from which on a request can confirm the record, in epoch ms. */
   readonly from: number;
   /**
-   * Whether this response is the first that shows the record in an earlier state than the published one. False for further responses, and
-   * for a record that waits only because an earlier process may have published its change shortly before the start.
+   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was waiting
+   * already, or if it is in doubt only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -107,10 +107,11 @@ const MAX_IMAGES = 4;
  * was replaced less than `MAX_LAG_MS` before the response was produced. A record whose deletion was published returns to an earlier state
  * unless its modification time is later than the one that it had before the deletion.
  *
- * It is unknown which records an earlier process replaced or deleted. Therefore, until `MAX_LAG_MS` after the start, two further kinds of
- * records count as returning to an earlier state. One kind is a record that differs from its image while the modification time is equal or
- * missing, unless it differs only in hidden fields. The other kind, once the initial snapshot is complete, is a record without an image,
- * because it may have been deleted, unless its modification time is later than the newest stamp of all published records.
+ * It is unknown which records an earlier process replaced or deleted. Until `MAX_LAG_MS` after the start, these records have to be
+ * confirmed too:
+ * - A record that differs from its image, in more than hidden fields, although its modification time is equal or missing.
+ * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
+ *   time is later than the newest stamp of all published records.
  *
  * The state is held in memory while the process owns the task, and its size is bounded. If `maxWaiting` records already wait for a second
  * read, another record that needs one is not published either: its published image stays.
@@ -153,7 +154,7 @@ export class Confirmations {
     return this.#waiting.has(key);
   }
 
-  /** Returns how long the record has to wait for a second read; undefined if it may be published. */
+  /** Returns from when on the record can be confirmed by a second read; undefined if it may be published. */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
@@ -179,9 +180,9 @@ export class Confirmations {
   }
 
   /**
-   * Processes the publication of a record. `replaced` is the image that was published before, remembered to recognize it in the response of
-   * a lagging replica. Undefined if there was no image, or if its modification time is earlier than the new one: then the modification time
-   * alone shows that a response is old.
+   * Remembers the image that the publication of a record has replaced, to recognize it in the response of a lagging replica. `replaced` is
+   * undefined if there was no image, or if its modification time is earlier than the new one: then the modification time alone shows that a
+   * response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -212,7 +213,7 @@ export class Confirmations {
     return [...this.#created.keys()];
   }
 
-  /** Processes the publication of a deletion. `updatedAt` is the modification time of the deleted record, in epoch ms. */
+  /** Remembers that a deletion was published. `updatedAt`: last modification time of the record in epoch ms; null if it had none. */
   deleted(key: string, updatedAt: number | null): void {
     this.#created.delete(key);
     this.#waiting.delete(key);

@@ -35,7 +35,7 @@ export interface ReadRecords {
   readonly tombstones?: readonly KeyedRecord[];
   /** Begin and end of the read. Can be left out if reads never overlap. */
   readonly span?: Span;
-  /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, records of this read are not held back. */
+  /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, no record of this read has to be confirmed. */
   readonly age?: AnswerAge | undefined;
 }
 
@@ -44,9 +44,9 @@ export interface Difference<In extends ReadRecords> {
   readonly read: In;
   /** Changes in the order of the records; deletions come last. */
   readonly changes: readonly Change[];
-  /** Number of unchanged records: those that equal their images, except for volatile fields, and those in runs. */
+  /** Number of records that equal their images apart from volatile fields, including all records in runs. */
   readonly unchanged: number;
-  /** The unchanged records, except those in runs. */
+  /** The unchanged records, except those in runs (adjacent records that were recognized together by their bytes). */
   readonly same: readonly KeyedRecord[];
   /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;

@@ -14,7 +14,7 @@ export interface NewestReads {
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
   /** Remembers the content that a read showed. `same`: whether that content was already known. `updatedAt` in epoch ms. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** Remembers that a read showed known content of several keys. `members` returns each key once, and may be called later. */
+  /** Remembers that a read showed the already known content of several keys. `members` returns each key once; it may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
@@ -52,7 +52,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
 class RememberedReads implements NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
-  /** Arguments of calls of `sawAll` that are not yet entered in `#seen`. They are entered before the next verdict. */
+  /** Calls of `sawAll` (their arguments) whose records are not in `#seen` yet. They are added when `#seen` is next needed. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   #saws = 0;
   #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;
@@ -113,7 +113,7 @@ class RememberedReads implements NewestReads {
     }
   }
 
-  /** Enters the arguments of `sawAll` in `#seen`. Must run before a lookup, and before different content replaces an entry. */
+  /** Adds the records of the calls in `#waiting` to `#seen`. Must run before `#seen` is read, and before new content replaces an entry. */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
       for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);

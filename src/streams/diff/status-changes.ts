@@ -11,7 +11,7 @@ import { byIdentity } from './changed-paths.ts';
 
 /** A change of one status field of a record, or of an object in a record. */
 export interface StatusChange {
-  /** Kind of the object that has the status field, by its name in the API's description. */
+  /** Name, in the API's description, of the kind of object that has the status field. */
   readonly subject: string;
   /** Identity of the object if it is an element of an array; otherwise null. */
   readonly subjectId: string | null;
@@ -86,7 +86,7 @@ interface StatusObject {
   readonly value: JsonValue | undefined;
 }
 
-/** Returns the objects in a record that may have status fields, by subject and identity. */
+/** Returns the objects that may have status fields: the record, or objects in it. Map keys combine an object's kind and identity. */
 function objectsOf(
   record: JsonObject | null,
   { statuses, arrays }: StatusList,
@@ -108,13 +108,13 @@ function objectsOf(
   return objects;
 }
 
-/** Returns the value at a path of member names. There is none in an array: its elements have identities and no fixed places. */
+/** Returns the value at a path of member names; undefined if there is none, or if the path leads into an array. */
 function memberAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
   return path.reduce((at, name) => (isJsonObject(at) ? getOwn(at, name) : undefined), value);
 }
 
 /**
- * Returns a status as text; null if it isn't set. A status that isn't a string is returned as JSON text, as APIs rarely document the values.
+ * Returns a status as text; null if not set. A status that isn't a string is returned as JSON text, as APIs rarely document the values.
  */
 function statusAt(object: JsonValue | undefined, field: readonly string[]): string | null {
   const value = memberAt(object, field);
@@ -122,7 +122,7 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/** Returns the time in the object's own field, in epoch ms; null if there is none, or the field holds only the time of new objects. */
+/** Returns the change's time from the object's own time field, in epoch ms; null if it has none, or if it is valid only for new objects. */
 function ownTime(
   { time, isTimeOfNew }: StatusTableSubject,
   was: JsonValue | undefined,

@@ -16,7 +16,7 @@ export interface BackoffOptions {
   readonly scheduler?: SchedulerLike;
   /** Returns a random number in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Called before each pause. */
+  /** Called after each failed attempt that is retried, before the pause that precedes the retry. */
   readonly onRetry?: (retry: Retry) => void;
   /** Ends the current pause when it emits. The stream then completes without a further retry. */
   readonly stop$?: Observable<unknown>;

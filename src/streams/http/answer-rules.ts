@@ -7,13 +7,13 @@ import type { DescribedStatus, HttpResponse } from './http.ts';
 type QuotaHeaders = Exclude<ApiDescription['quota'], string>;
 type Answer = Pick<HttpResponse, 'status' | 'headers' | 'date' | 'retryAfterMs'>;
 
-/** The description's statements about responses, and what is done with each response. */
+/** How the responses to a request are interpreted (`rules`), and a callback for each request (`onSend`). */
 export interface AnswerOptions {
   /** Meanings of statuses and headers that the description states. Default the built-in ones. */
   readonly rules?: AnswerRules;
   /**
-   * Called when a request is sent. The returned function is called when it ends: with the response, or with undefined if it has none.
-   * Default none.
+   * Called when a request is sent. Returns a function that is called when that request ends: with its response, or with undefined if no
+   * complete response arrived. Default none.
    */
   readonly onSend?: () => (answer: HttpResponse | undefined) => void;
 }

@@ -45,7 +45,7 @@ function withHeader(request: PlannedRequest, name: string, value: string): Plann
   return { ...request, headers: { ...request.headers, [name]: value } };
 }
 
-/** The other parameters are sent as they are written: the server may have chosen their spelling, as in the address of a next page. */
+/** Sets a query parameter. If it is new, the other parameters keep their spelling, which the server may have chosen. */
 function withParameter(request: PlannedRequest, name: string, value: string): PlannedRequest {
   const url = new URL(request.url);
   if (url.searchParams.has(name)) url.searchParams.set(name, value);

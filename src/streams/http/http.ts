@@ -334,7 +334,7 @@ function cacheAge(age: string | undefined): number | undefined {
 /**
  * Parses a `Retry-After` header (seconds, with or without decimals, or a date) to a delay in ms. Undefined if malformed.
  *
- * @param date The `Date` header of the same response in epoch ms, with which a date is compared. Undefined: dates are not understood.
+ * @param date `Date` header of the same response, in epoch ms, to compute the delay until a date. Undefined: a date counts as malformed.
  */
 export function retryAfterOf(retryAfter: string, date: number | undefined): number | undefined {
   if (/^\d+(?:\.\d+)?$/.test(retryAfter)) return boundedWait(Number(retryAfter) * 1_000);

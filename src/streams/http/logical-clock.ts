@@ -25,7 +25,7 @@ export interface LogicalClock {
   settle(begin: number): void;
   /** Begin of the oldest read that is not settled yet or is held open; Infinity if there is none. */
   oldest(): number;
-  /** Keeps a read open, even after it is settled, until the returned function is called. */
+  /** Keeps the read `begin` open until the returned function is called, even if {@link LogicalClock.settle} is called before. */
   hold(begin: number): () => void;
   /**
    * Whether another read that is still open began before this read ended. If so, it is unknown which of these two reads shows the newer

@@ -35,7 +35,7 @@ export interface LoginOptions {
   readonly parameters?: Variables | undefined;
   /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. Default: there is none. */
   readonly apiKey?: () => string;
-  /** Returns the other credentials that the description uses, by the names of their variables. Called at each login. Default none. */
+  /** Returns the credentials besides the API key, by their variable names in the description. Called at each login. Default none. */
   readonly credentials?: () => Credentials;
   /** Keeps the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory. */
   readonly refreshTokens?: RefreshTokens;
@@ -65,13 +65,13 @@ export interface RefreshTokens {
   /**
    * Returns the refresh token to send: the newest one, or `first` if none has replaced it.
    *
-   * @param first The refresh token of the settings. Another one than before begins a new chain.
+   * @param first The refresh token of the settings. A newer token is used only if it was issued, directly or indirectly, for this one.
    * @throws CellarstreamError `STATE_FOLDER` if the token can't be read, or another process is renewing it.
    */
   begin(first: string): string;
-  /** @throws CellarstreamError `STATE_FOLDER` if the token can't be written. It is returned by `begin` nevertheless. */
+  /** Stores the newest refresh token. @throws CellarstreamError `STATE_FOLDER` if that fails; `begin` returns the token all the same. */
   replace(token: string): void;
-  /** Ends the renewal that `begin` began, so that another process may begin one. */
+  /** Ends the request for a token that `begin` has begun, so that another process may begin one. */
   end(): void;
 }
 
@@ -87,7 +87,7 @@ export const KEY_PATIENCE_MS = 600_000;
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
  * Errors with `API_KEY_REJECTED` when the API refuses the API key, with a JSON body and a status that the description names in `refused`
- * (default 400, 401 and 403). An API key that was never accepted counts as rejected at the first refusal, any other once it has been refused
+ * (default 400, 401 and 403). An API key that was never accepted counts as rejected at the first refusal, any other once it was refused
  * for `keyPatienceMs`. A refusal without JSON does not come from the API and is retried.
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
@@ -114,7 +114,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
     refusedSince ??= scheduler.now();
     return credentials === accepted && scheduler.now() - refusedSince < keyPatienceMs;
   };
-  /** Sends the request and emits its response. If the response contains a new refresh token, that is kept first. */
+  /** Sends the request and emits its response. A new refresh token in the response is passed to `refreshTokens` before that. */
   const send = (variables: Variables): Observable<HttpResponse> => {
     const request = (own: Variables) =>
       exchange({
@@ -255,8 +255,8 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` usually means that the clocks that set them
- * disagree. It is used only if none of these times is plausible.
+ * Shortest plausible lifetime of a token, in ms. If the time from `iat` or `Date` to `exp` is shorter, the clocks behind these values
+ * probably disagree, and that time is used only if there is no plausible one.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -264,7 +264,7 @@ const LEAST_LIFE_MS = 10_000;
  * have expired when a request arrives.
  */
 const LEAST_USABLE_MS = 2_000;
-/** Longest lifetime that a token is assumed to have, in ms. */
+/** Longest lifetime that is accepted from a response, in ms. The default of the description may be longer. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
 /** Units of lifetimes in descriptions, in ms. */
 const UNITS_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
