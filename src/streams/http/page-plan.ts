@@ -4,7 +4,7 @@ import type { ListDescription } from '../../description/description.ts';
 export interface PagePlace {
   readonly offset: number;
   readonly pageSize: number;
-  /** Cursor that the request sends: see `ListQuery`. Undefined in a list that is paged by offset. */
+  /** Value sent in place of the list offset (see `ListQuery`). Undefined for the first page, and in a list that is paged by offset. */
   readonly cursor?: string;
 }
 
@@ -74,8 +74,8 @@ export class PagePlan {
   /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
   /**
-   * Largest page size that the server serves, as pages with fewer records than requested have shown that were not the last page of the
-   * list; Infinity if there were none. It limits the requested size only while the list is read in whole pages.
+   * Largest page size that the server serves, learned from pages that had fewer records than requested but were not the last; Infinity if
+   * unknown. It limits the requested size only while the list is read in whole pages (see {@link PagePlan}).
    */
   #most = Infinity;
   /** Length of the newest page that was shorter than requested although it was not the last page of the list. */
@@ -133,14 +133,14 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page to request for a list offset: it begins there, or, for whole pages, as close before it as possible. `wanted` is its
-   * maximum size.
+   * Returns the page to request for a list offset. It begins at that offset or, while the list is read in whole pages (see
+   * {@link PagePlan}), as close before it as possible. `wanted` is its maximum size.
    */
   at(offset: number, wanted: number): PagePlace {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
 
-  /** Returns the whole page (or the half page, while those are in use) that begins at a list offset or closest before it. */
+  /** Returns the page that begins at a list offset or closest before it, at a multiple of its size (half its size after `foundStuck`). */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
     if (this.#isHalf) return halfPage(offset, limit);
@@ -175,7 +175,7 @@ export class PagePlan {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** Splits a page into halves, or into whole pages of at most half its size. Returns an empty array for a page of one record. */
+  /** Splits a page into halves; for whole pages, into parts that begin at multiples of their size. Returns [] for a page of one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     if (!this.#isWhole) {
@@ -194,7 +194,7 @@ export class PagePlan {
     return parts;
   }
 
-  /** Switches to whole pages, as the server does not begin pages at the requested list offset, or refuses that list offset. */
+  /** Switches to whole pages, which begin at multiples of their size, because the server refuses other list offsets or rounds them. */
   foundWhole(): void {
     if (this.#isWhole) return;
     this.#isWhole = true;
@@ -204,8 +204,8 @@ export class PagePlan {
   }
 
   /**
-   * Switches between pages that begin at multiples of their size and pages that begin at multiples of half their size, because the pages
-   * did not join. Half pages have no number, so a list of numbered pages stays as it is.
+   * Switches between pages that begin at multiples of their size and pages that begin at multiples of half their size, because consecutive
+   * pages had no record in common. Has no effect on a list of numbered pages: no page number addresses half a page.
    */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf && !this.#isNumbered;
@@ -216,7 +216,7 @@ export class PagePlan {
     this.#servedTo = offset;
   }
 
-  /** Evaluates a received page: it may show the page sizes that the server uses, disprove the cap, or allow larger pages again. */
+  /** Updates the page sizes that the server serves, and removes the cap if the page has records beyond it. May allow larger pages again. */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;
@@ -244,8 +244,8 @@ export class PagePlan {
   }
 
   /**
-   * Counts a received page of `size` records, and tries larger pages after enough of them. `size` may exceed the requested page size, as a
-   * page that failed may have been received in parts.
+   * Counts a received page of `size` records unless it is smaller than the reduced page size `#usable`, and doubles `#usable` after enough
+   * of them. A page as large as the largest one that failed ends the reduction.
    */
   #grow(size: number): void {
     if (size >= this.#failing) {
@@ -264,8 +264,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the whole page that contains at least `back` records before `end`, and as many as possible after it; undefined if no whole page
-   * does.
+   * Returns the whole page (see {@link PagePlan}) with at least `back` records before `end` and as many as possible after it. Undefined if
+   * no page size makes that possible.
    */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;
@@ -290,8 +290,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the largest page size that divides the list offset, is at most `most` and is not above the page size limit. While the list is
-   * not read in whole pages, the result is `most`, whatever the list offset.
+   * Returns the largest page size that divides the list offset and exceeds neither `most` nor the page size limit. While the list is not
+   * read in whole pages, returns `most`.
    */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

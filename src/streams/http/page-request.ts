@@ -47,14 +47,14 @@ export interface PagePatience {
   /** Called with each retryable error. If it returns true, the page is not retried and the request errors with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
-   * Called with an error for a status that is neither retryable nor a refusal of the token (401, 403). True means that the page may be the
-   * cause of the error, and not the token; such an error is not reported to the token source.
+   * Whether the page, and not the token, may be the cause of an error. Called for statuses that are neither retryable nor a refusal of the
+   * token (401, 403). If true, the error is not reported to the token source.
    */
   readonly isOfPage: (error: unknown) => boolean;
 }
 
 /**
- * Requests one page in a lane of the quota (`limit`); emits the response and completes. Without `patience`, retryable errors are retried
+ * Requests one page once the quota (`limit`) allows it; emits the response and completes. Without `patience`, retryable errors are retried
  * without end.
  */
 export type PageRequest = (
@@ -123,7 +123,7 @@ export function pageRequest(
     bodies,
   } = options;
 
-  /** Returns the error for a response that is not a page. What the response shows about the token is reported to the token source. */
+  /** Reports to the token source what a response that is not a page shows about the token. Returns the error to throw. */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,
@@ -305,8 +305,8 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns a name for the kind of query: for a single record, by date, for the total, or (empty) for all records. The kinds are distinguished because a
- * server may accept a token for one and refuse it for another.
+ * Returns the kind of query as a suffix of the list's name: by key, total, by date, or empty for all records. A server may accept a token
+ * for one kind and refuse it for another.
  */
 function queryKindOf({ from, key, isTotal }: ListQuery): string {
   if (key !== undefined) return ' by key';

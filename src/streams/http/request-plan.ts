@@ -44,7 +44,7 @@ export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'bo
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Values of page variables in {@link RequestPlan.url}. */
+/** The name of each page variable as its value, for {@link RequestPlan.url}. */
 const NO_PAGE: Variables = Object.fromEntries(
   ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
 );

@@ -1,6 +1,6 @@
 /** Upper bound of the age of a response's content. */
 export interface AnswerAge {
-  /** Lower bound of the time at which the server read the content, in ms on the local clock: when the request was sent, less `staleMs`. */
+  /** Earliest time at which the server can have read the content, in local ms: the time of the request minus the maximum age `staleMs`. */
   readonly asOf: number;
   /**
    * Maximum age of the content when it was requested, in ms, according to response headers; 0 if the response does not come from a cache.
@@ -19,7 +19,7 @@ export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
 }
 
-/** Age that covers several responses, as the oldest of them; undefined if the age of none is known. */
+/** Combines the ages of several responses: the earliest `asOf` and the largest `staleMs`. Undefined if no age is known. */
 export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | undefined {
   const known = ages.filter((age) => age !== undefined);
   if (known.length === 0) return undefined;
@@ -77,8 +77,8 @@ const SAME_CLOCK_MS = 3_000;
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
 /**
- * Maximum number of addresses that are remembered, about 200 bytes each. If it is too small, cached responses are not recognised in lists
- * with more pages.
+ * Maximum number of request addresses whose responses are remembered, about 200 bytes each. If it is too small, cached responses are not
+ * recognised in lists with more pages.
  */
 const MAX_ADDRESSES = 1_000;
 
@@ -107,7 +107,7 @@ class AgeEstimator implements AnswerAges {
   #ahead = -Infinity;
   /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
-  /** For each address, the first response that had the newest `Date` of that address. The least recently requested address comes first. */
+  /** For each request address, the first response with the newest `Date`. The least recently requested address comes first. */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
   of(answer: DatedAnswer) {
@@ -142,8 +142,8 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * Counts a response whose `Date` is behind as one of a slow server clock. Returns whether this clock has been behind by a constant amount
-   * for {@link STEADY_MS} and in {@link STEADY_ANSWERS} responses.
+   * Assigns a response whose `Date` is behind to a slow server clock. Returns whether that clock is confirmed: behind by a constant amount
+   * for at least {@link STEADY_MS} and in at least {@link STEADY_ANSWERS} responses.
    *
    * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
    * @param now When the request was sent, in ms on the local clock.

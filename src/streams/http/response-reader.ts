@@ -178,9 +178,8 @@ export function sharedReads(): OnReadOpts {
 }
 
 /**
- * Whether the first chunk of a response contains all of its headers, and the response is not an interim one. Until the headers are
- * complete, undici refers to their parts in the shared buffer, so all chunks of a response whose headers arrive in several chunks are
- * copied.
+ * Whether the first chunk of a response contains all of its headers, with a final status (not 1xx). Otherwise all chunks of the response
+ * are copied: until the headers are complete, undici refers to parts of them in the shared buffer.
  */
 function beginsWithHead(read: Buffer): boolean {
   const status = read.toString('latin1', 0, STATUS_CHARS);

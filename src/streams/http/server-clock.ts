@@ -8,7 +8,7 @@ export interface ServerClock {
    * newest of all. Undefined if no modification time has been seen.
    */
   newest(): number | undefined;
-  /** Newest stamp ({@link ServerClock.newest}) as the record contains it, without the correction that {@link ServerClock.shift} makes. */
+  /** Newest modification time as the record states it: {@link ServerClock.newest} without the correction of {@link ServerClock.shift}. */
   newestStamp(): number | undefined;
   /**
    * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
@@ -87,8 +87,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  *
  * Stamps may be local times behind UTC, so that a change made just now has a stamp that is hours old. The smallest lag of any stamp behind
  * `Date` is an upper bound of this difference between local time and UTC. Windows with reach `far` begin earlier by this bound, plus an
- * hour for the end of daylight saving. Windows with reach `near` begin earlier only once a poll has read a new change with such a lag
- * (`rose`).
+ * hour for the end of daylight saving. Windows with reach `near` begin earlier only once a poll has read a new change with such a lag.
  */
 export function serverClock(): ServerClock {
   return new EstimatedClock();
@@ -105,7 +104,7 @@ class EstimatedClock implements ServerClock {
    */
   #ahead: number | undefined;
   #reachMs = 0;
-  /** Resolution of the stamps seen so far, in ms: the largest step in `STEPS_MS` of which all are multiples, or 1. */
+  /** Resolution of the stamps seen so far, in ms: the largest value in `STEPS_MS` that divides every stamp, or 1 if none does. */
   #stepMs = STEPS_MS[0]!;
   #offsetMs = 0;
   /**
@@ -186,14 +185,14 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Correction that is added to each stamp, in ms: a negative offset of the date parameters, less an hour for daylight saving. For an
-   * offset of 0 or more it is 0.
+   * Correction that is added to each stamp, in ms. If the offset of the date parameters is negative: that offset minus one hour for
+   * daylight saving. Otherwise 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Updates the estimate of the server's time with a modification time after the correction for the server's time zone, in epoch ms. */
+  /** Updates the estimate with one stamp, in epoch ms, to which `#correctionMs` has already been added. */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);

@@ -21,20 +21,20 @@ export interface StaticCredentialsOptions {
   readonly auth: ApiDescription['auth'];
   /** Returns the values of credentials and parameters, by the names of their variables. */
   readonly variables: () => Variables;
-  /** How long, in ms, credentials that were accepted before must be refused without interruption until they count as wrong. Default 600,000. */
+  /** How long, in ms, credentials that worked before must be refused without interruption until they count as wrong. Default 600,000. */
   readonly keyPatienceMs?: number;
   /** Provides the clock. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
-/** Stands for the credentials where a request states its token. It never expires. */
+/** Placeholder for the token of requests that carry static credentials instead. It never expires. */
 const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: undefined };
 
 /**
- * Creates the source of static credentials (`auth` none, bearer, basic, header, query). There is nothing to renew. A 401 refuses the
- * credentials: if no request has succeeded yet, the first 401 is final (`API_KEY_REJECTED`); otherwise only 401s for `keyPatienceMs`
- * without any other response are. A list that is refused while other lists are served, or that a 403 refuses, is one that the account may
- * not read: after a few attempts it alone fails, with `API_STATUS`.
+ * Creates the source of static credentials (`auth` none, bearer, basic, header, query). There is nothing to renew. If no request has
+ * succeeded yet, a 401 is final (`API_KEY_REJECTED`). Later, 401s are final once they have gone on for `keyPatienceMs` without a success or
+ * another failure in between. If the server refuses only one list, or refuses it with 403, the account may not read that list: after a few
+ * attempts its requests fail with `API_STATUS`.
  */
 export function staticCredentials(options: StaticCredentialsOptions): TokenSource {
   const { auth, variables, scheduler = asyncScheduler, keyPatienceMs = KEY_PATIENCE_MS } = options;
@@ -74,7 +74,7 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
   };
 }
 
-/** @param pauseMs Pause before the next attempt, in ms; undefined after the last one. */
+/** Creates the error for a list that the account may not read. @param pauseMs Pause before a retry, in ms; undefined for a final error. */
 function forbidden(
   who: string,
   status: number,

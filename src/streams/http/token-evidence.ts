@@ -27,10 +27,10 @@ export interface RequestTimes {
 /** A request, and the token with which it was sent. */
 export interface TokenUse {
   readonly token: Token;
-  /** The list and the kind of query: all records, by date, or for a single record. A server may refuse one kind of query and accept others. */
+  /** The list and the kind of query: all records, by date, one record, or the total. A server may refuse one kind and accept others. */
   readonly list: string;
   /**
-   * Whether the query selects records by date or by key. Such a query is given up after fewer failures than a query for all
+   * Whether the query is by date, for a single record or for the total. Such a query is given up after fewer failures than a query for all
    * records, as the list can be read without it. Default false.
    */
   readonly isSelective?: boolean;
@@ -61,9 +61,9 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, a failure that was attributed to a query by date or number, and not to the token, decides about further failures: if the
- * list has since responded to another such query with a page, they are attributed to their queries, too, and not retried. If it is too
- * small, each of many failing queries is repeated. If it is too large, a token that stops working is noticed later.
+ * How long, in ms, after a failure of a query by date or key that was not due to the token, further failures of such queries are attributed
+ * to the query and not retried. Requires that the list has since responded to another such query with a page. If it is too small, each of
+ * many failing queries is repeated. If it is too large, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -121,7 +121,7 @@ export class TokenEvidence {
     return this.#failingSince;
   }
 
-  /** Whether the token is young, and a list pauses before it tries the token again. */
+  /** Whether no request with the token has succeeded yet, and a list that refused it is pausing before the next attempt. */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;
     return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);
@@ -158,8 +158,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether, for this list and kind of query, a failure was attributed to the query itself within the last minute, and a request that was
-   * sent after that has brought a page. False if a request with the token has failed since the last success, as the token may be the cause.
+   * Whether a failure of this query is probably not due to the token: within the last minute such a failure was attributed to this list and
+   * kind of query, and a request sent after it brought a page. False if any request with the token has failed since its last success.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;
@@ -182,8 +182,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Registers a refusal, or another failure that may be due to the token. Returns the state of all that were registered for this list since
-   * the list last accepted the token.
+   * Records a refusal, or another failure that may be due to the token. Returns the state of the failures that were recorded for this list
+   * since it last accepted the token.
    */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);

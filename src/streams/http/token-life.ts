@@ -13,7 +13,7 @@ export interface TokenVerdict {
   /** Pause before the list's next attempt, in ms. If undefined, the caller's back-off decides. */
   readonly pauseMs: number | undefined;
   readonly logsIn: boolean;
-  /** Returns the error for the failed request; `who` is the address. Undefined: the error states what happened to the token. */
+  /** Returns the error for the failed request; `who` is the address. If undefined, the caller creates the error. */
   readonly errorOf?: (who: string, status: number) => Error;
 }
 
@@ -24,7 +24,7 @@ export interface TokenVerdict {
 const MARGIN_MS = 2_000;
 /** Upper bound of `MARGIN_MS` as a fraction of the token's lifetime. It applies to lifetimes below 40 s. */
 const MARGIN_PART = 0.05;
-/** How long all requests with a token must have failed before an early login, in ms. If it is too small, a short outage causes logins. */
+/** How long all requests with a token must fail before it is replaced early, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;
 /**
  * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. If it is too small, a failing login
@@ -45,9 +45,9 @@ export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: 
  *   tries it again after 1, 2 and 4 s; only then is another login made.
  * - A token that worked for a list and is then refused by the same list is dead.
  * - If a list refuses a token that other lists accept, the account has no right to read the list. The same holds for queries by date or
- *   number that a list refuses while it accepts the token without them. Two successful requests prove that the server accepts the token:
+ *   key that a list refuses while it accepts the token without them. Two successful requests prove that the server accepts the token:
  *   one that succeeded before the refused request was sent, and one that was sent after the refusal arrived.
- * - If a query by date or number has failed with a final status although the token was valid, and the list has since responded to another
+ * - If a query by date or key has failed with a final status although the token was valid, and the list has since responded to another
  *   such query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen
  *   of them.)
  * - If all requests with a token fail for five seconds, or a request fails with a status that would be final, the token may be dead
@@ -111,7 +111,7 @@ export class TokenLife {
     const newest = this.#newest;
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
     if (outcome === 'worked') return this.#works(newest, use, now);
-    // Final at once only for queries by date or number, because the list can be read without them.
+    // Final at once only for queries by date or key, because the list can be read without them.
     const mayBeQuery = outcome === 'failed-for-good' && use.isSelective === true;
     if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
     newest.recordFailure(use, now);
@@ -249,7 +249,7 @@ const LEAST_GAP_MS = 10_000;
  */
 export class LoginPace {
   readonly #logins: number[] = [];
-  /** Number of consecutive early logins. A gap of more than {@link RESET_AFTER_MS} restarts the count. */
+  /** Number of consecutive early logins (before the token expires). A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
   /** Whether a request has worked with the token of the last early login (one before the old token expired). */

@@ -25,7 +25,7 @@ export interface TokenRequest {
   readonly life: NonNullable<LoginDescription['life']>;
   /** Returns the parts of the request, for these values of credentials and parameters. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
-  /** Whether the server refused the credentials. Its own refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
+  /** Whether the server refused the credentials. Its own refusals are JSON; firewalls and proxies in front of it send HTML or text. */
   readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;
 }
 
@@ -53,7 +53,7 @@ export function loginUrlOf(
   throw new RangeError('token_url of the description is no address with these parameters');
 }
 
-/** Returns the request for a refresh token that the description states; undefined without the grant `refresh_token`. */
+/** Returns the OAuth 2 part of the description if it has the grant `refresh_token`; otherwise undefined. */
 export function refreshGrantOf(
   description: Pick<ApiDescription, 'auth'>,
 ): OAuth2Description | undefined {
@@ -159,7 +159,7 @@ function oauth2Parts(
   };
 }
 
-/** Error codes of RFC 6749, section 5.2, and of servers that use those of section 4.1.2.1. Only these are shown in messages. */
+/** OAuth error codes that mean that a later request may succeed. Messages show only these codes and {@link REFUSALS}. */
 const TEMPORARY = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
 const REFUSALS = new Set([
   ...['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope'],

@@ -16,11 +16,11 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan steps back if the page at `offset` does not join: the distance from the start of the newest page
-   * that joined to the start of the page planned after it.
+   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap: the distance between the
+   * starts of the newest accepted page and of the page planned after it.
    */
   readonly step: number;
-  /** Anchors of the newest pages that joined, one array per page, in list order. */
+  /** Anchors of the newest pages that continued the scan without a gap, one array per page, in list order. */
   readonly anchors: readonly (readonly Anchor[])[];
   /** Number of consecutive steps back to earlier offsets that led to this position. */
   readonly stepsBack: number;
@@ -28,34 +28,32 @@ export interface Position {
   readonly leftOut?: readonly string[];
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
-  /**
-   * Set if the page at this position is accepted without an anchor, because whole pages can't overlap here or too many pages did not join.
-   */
+  /** Set if the page is accepted without an anchor: it cannot overlap, its anchors have no digests, or too many pages had no anchor. */
   readonly isBlind?: true;
   /**
    * Value that the request for the page sends in place of the offset: the key of the record before the page, the cursor or address that the
    * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
-  /** Starts of the newest pages that joined, oldest first. Only for lists that are paged by the key of a record. */
+  /** Starts of the newest pages that continued the scan without a gap, oldest first. Only for lists paged by the key of a record. */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
 
 export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack: 0 };
 
-/** Result of {@link joinPage}: whether a page joins the scan, and where the scan continues. */
+/** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
-  /** Whether the page joins: each record up to the end of the page has been read, or has changed since it was read. */
+  /** Whether the page continues the scan without a gap: it contains an anchor. Also true if it needs none (first page, or `isBlind`). */
   readonly anchored: boolean;
   /** Whether unchanged records have changed their order: the list has no total order, and records may be missed. */
   readonly swapped: boolean;
-  /** Position of the next page. If the page does not join, a position further back in the list. Computed on access. */
+  /** Position of the next page. If the page does not continue the scan (`anchored` false), a position further back. Computed on access. */
   readonly next: Position;
   /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether a page that does not join has records that were read before, none of which has a digest: only their keys are compared, and fewer
-   * than {@link NEIGHBOURS} records precede them. To step back does not help then, because pages overlap by too few records.
+   * Whether the page has keys of anchors, but none of those records has a digest: only the keys of neighbours could be compared, and too
+   * few precede them. Stepping back does not help then, because pages overlap by too few records.
    */
   readonly lacksDigests: boolean;
 }
@@ -73,7 +71,7 @@ export interface JoinOptions {
 
 /** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
 const ANCHORED_PAGES = 4;
-/** Maximum number of {@link Position.earlier}. */
+/** Maximum number of page starts in {@link Position.earlier}. */
 export const MAX_EARLIER = ANCHORED_PAGES;
 /** Number of anchors that are spread over a page. If it is too small, a scan that steps back meets no anchor. */
 const SPREAD_PER_PAGE = 10;
@@ -193,8 +191,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the key of the record at an index. A record without a key is identified by the content of the record before it, because equal
-   * records may be anywhere in the list. Undefined if there is no record before it, or no digest of that record's content.
+   * Returns the key of the record at an index. A record without a key is identified by the content of the record before it: its own content
+   * may occur anywhere in the list. Undefined if there is no record before it, or no digest of that record's content.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -259,7 +257,7 @@ class AnchorPage {
   }
 }
 
-/** Number of adjacent keys in the digest of a record that has no comparable fields. A record that moves gets other neighbours. */
+/** Number of adjacent keys (its own and earlier ones) in the digest of a record without comparable fields. They change if it moves. */
 const NEIGHBOURS = 5;
 
 /** Whether a record without the left-out fields (`left`) has only the fields of which its key is made. */
@@ -295,7 +293,7 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   });
 }
 
-/** One anchor in this many gets a digest of content. If it is too small, more records have to be parsed, sorted and serialized. */
+/** Number of anchors of which one has a digest of content, the others of bytes. If it is too small, more records have to be parsed. */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;

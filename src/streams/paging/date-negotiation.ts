@@ -21,17 +21,17 @@ interface NegotiationStart {
 }
 
 /**
- * Determines why a request with dates was refused, as a generator of trial requests: one without dates, one with the same dates, and one
- * with a window of a minute. Tries one date format after the other. If the server refuses only long windows, halves the maximum length of
- * windows. `dates` is changed accordingly, unless the refusal has passed. If the request without dates fails as well, the caller does not
+ * Determines why a request with dates was refused, and adapts `dates` to what the server accepts. A generator of trial requests: one
+ * without dates, one with the refused dates, and one with a window of a minute. If the server refuses only long windows, halves the maximum
+ * length of windows. Otherwise tries one date format after the other. If the request without dates fails as well, the caller does not
  * resume the generator.
  *
- * If the server does not refuse the requests but fails, the date format may still be the cause. It takes a minute to give up each format,
- * so the list is reported as one without dates in the meantime, and fewer formats are tried: every `DateForm.end` in the documented
- * notation of dates, and one in each other notation.
+ * If requests with dates fail without being refused, the date format may still be the cause. It takes a minute to give up each format. In
+ * the meantime the list is reported as one without dates, and fewer formats are tried: every `DateForm.end` in the documented notation of
+ * dates, and one in each other notation.
  *
  * @param start `now` and `newest` (newest stamp) in epoch ms; `reason`: the error on one line.
- * @returns Whether `dates` was changed. If not, the server accepts the refused request by now.
+ * @returns Whether `dates` was changed. If not, the server now accepts the refused request.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -109,7 +109,7 @@ export function* probedDates(
   return finding;
 }
 
-/** Measures the offset from stamps to date parameters. Windows without an end can't show it: the finding is then `unknown`. */
+/** Measures the offset to add to modification times to get the matching date parameters. Returns `unknown` if windows have no end. */
 function* offsetProbe(
   dates: ListDates,
   now: number,

@@ -13,7 +13,7 @@ export interface ProbeReply {
   readonly isWhole: boolean;
   /** Whether the server refused the request, or did not respond to it although it responded to a request without dates. */
   readonly isRefused: boolean;
-  /** Whether the server did not respond, so that the dates may not be the cause. Default false. */
+  /** Whether `isRefused` is set because the server did not respond. The dates may then not be the cause. Default false. */
   readonly isUnanswered?: boolean;
 }
 
@@ -28,8 +28,8 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of a narrow window, in ms. It is less than half of {@link QUARTER_MS}, so that no stamp lies in the narrow windows of two
- * offsets that differ by a quarter of an hour, not even a stamp truncated to the minute.
+ * Half the length of a narrow window, in ms. Well below half of {@link QUARTER_MS}: windows for two offsets that differ by a quarter of an
+ * hour must not overlap, not even with stamps truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /** Largest offset from stamps to date parameters that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
@@ -88,8 +88,8 @@ export function* dateProbe(
 }
 
 /**
- * Searches for the offset from stamps to date parameters, in ms, at which a narrow window returns the record with the stamp `stamp`. Tries
- * 0 and `known`, the offset measured before, first.
+ * Searches for the offset to add to `stamp` to get the matching date parameter, in ms: a narrow window at that offset returns the record.
+ * Tries 0 and `known`, the offset measured before, first.
  */
 function* search(
   now: number,
@@ -134,14 +134,14 @@ function* search(
 }
 
 /**
- * Finds out whether the list misinterprets the end of the polls' windows, which lies two days ahead. A generator of trial requests that
- * returns the verdict. The end is misinterpreted if a window that begins shortly before a stamp and has this end returns no records or much
- * older ones, while a window that begins at the same time and ends in the past returns the record with the stamp. If the end is interpreted
- * as documented, one request is enough.
+ * Finds out whether the list misinterprets the end of poll windows. A generator of trial requests that returns true if it does. It compares
+ * two windows that begin shortly before the stamp of a record: one ends in the past, the other as polls end theirs. The end is
+ * misinterpreted if the first returns the record, and the second returns nothing or much older records. If the end is interpreted as
+ * documented, one request is enough.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
- * @param offset The offset from stamps to date parameters, in ms.
+ * @param offset Offset to add to a stamp to get the matching date parameter, in ms.
  */
 export function* endProbe(
   now: number,
@@ -171,8 +171,8 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a narrow window around a stamp. If `offset` is right, the window does not end in the server's future, because some servers
- * misinterpret such windows.
+ * Returns a narrow window around a stamp, shifted by `offset`. It ends at `now`, or at a later stamp, at the latest, because some servers
+ * misinterpret windows that end in their future.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));

@@ -5,50 +5,48 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the last full scan before the first keys of the range went missing. */
+  /** Number of the last full scan before the first keys of this held-back range went missing. */
   readonly from: number;
-  /** Number of the newest full scan whose newly missing keys belong to the range. */
+  /** Number of the newest full scan in which keys of this held-back range went missing. */
   readonly to: number;
-  /** Number of the full scan that detected the range. */
+  /** Number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
-  /** Number of keys of the range that were missing in the newest full scan. */
+  /** Number of keys of this held-back range that were missing in the newest full scan. */
   readonly gone: number;
-  /** Number of published records when the range was detected, except those that were missing before it. The limit is a percentage of it. */
+  /** Number of published records when the keys went missing, without those missing before. The deletion limit is a percentage of it. */
   readonly known: number;
-  /** Whether the range is within the limit because the operator has raised it. The deletions may then be published. */
+  /** Whether the operator has raised the deletion limit so far that these keys are within it. Their deletions may then be published. */
   readonly isConfirmed: boolean;
 }
 
 export interface MissingKeyCounts {
-  /** Number of missing keys that the previous full scan did not miss. */
+  /** Number of keys that are missing in this full scan and were not missing in the previous one. */
   readonly fresh: number;
-  /** Number of missing keys in each held-back range. */
+  /** Number of missing keys in each range whose deletions are held back, in the order of the ranges. */
   readonly heldBack: readonly number[];
   readonly all: number;
 }
 
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /**
-   * Whether so many keys of a range were seen again that the rest is within the limit. The scans that missed those keys were then wrong.
-   */
+  /** Whether so many keys of a held-back range were seen again that the rest is within the limit. The scans that missed them were wrong. */
   readonly hasRecovered: boolean;
 }
 
 /**
- * Maximum number of newly missing keys for which `DELETE_LIMIT_PERCENT` is not applied: in a short list, a few ordinary deletions exceed
- * the percentage.
+ * Number of newly missing keys up to which `DELETE_LIMIT_PERCENT` does not hold back deletions: in a short list, a few ordinary deletions
+ * exceed the percentage.
  */
 const NEVER_HELD = 20;
-/** Maximum number of newly missing keys that are never held back, not even if they are more than {@link MAX_OF_SHORT} of the list. */
+/** Number of newly missing keys up to which no deletions are held back, not even those of more than {@link MAX_OF_SHORT} of the list. */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Fraction of a list's records. If a larger fraction goes missing between two full scans, and more than {@link NEVER_HELD_OF_SHORT} keys,
- * the deletions are held back, even if they are at most {@link NEVER_HELD} or within `DELETE_LIMIT_PERCENT`.
+ * Fraction of a list's records. If more than this fraction, and more than {@link NEVER_HELD_OF_SHORT} keys, go missing between two full
+ * scans, their deletions are held back, whatever value below 100 `DELETE_LIMIT_PERCENT` has.
  */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether `gone` missing keys of `known` records are too many. The limit is off at 100 percent. */
+/** Whether so many keys are missing (`gone` of `known`) that their deletions are held back. Always false with a limit of 100 percent. */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
@@ -56,7 +54,7 @@ function isMass(gone: number, known: number, limitPercent: number): boolean {
 }
 
 export interface SeenMarks {
-  /** Whether no read has seen the key since sweep number `since` began. */
+  /** Whether no read has shown the key since full scan (sweep) number `since` began. */
   isUnseen(key: string, since: number): boolean;
 }
 
@@ -65,13 +63,13 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Checks the keys missing from a full scan against the deletion limit. The keys that the previous full scan still showed are checked
- * together, and only once: keys that were within the limit are never held back later, however many others wait for their proof. If the keys
- * exceed the limit, they are held back, as a range of numbers of the sweeps that saw them last. Keys that go missing in the next scan join
- * that range, because the cause may have set in during a scan. A range is held back for as long as its keys are missing, even if the list
- * grows, until so many of its keys are seen again that the rest is within the limit.
+ * Checks the keys that a full scan did not show against the deletion limit. Keys that went missing since the previous full scan are checked
+ * together, and only once. If they are within the limit, they are never held back later, however many others wait for their proof.
+ * Otherwise they are held back as one range, identified by the numbers of the sweeps that saw them last. Keys that go missing in the next
+ * scan join that range, because the cause may have set in during a scan. A range stays held back, even if the list grows, until the
+ * operator raises the limit, or so many of its keys are seen again that the rest is within it.
  *
- * @param at `judged`: number of the previous full scan; `number`: number of this full scan; `known`: number of published records.
+ * @param at `judged` and `number`: numbers of the previous and of this full scan; `known`: number of published records.
  */
 export function judgeMissing(
   missing: MissingKeyCounts,
@@ -95,7 +93,7 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
-  /** Whether no key of a range was seen again. If such a range is within the limit, the operator has raised the limit. */
+  /** Whether no key of a held-back range was seen again. Only an operator who raises the limit brings such a range within it. */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {

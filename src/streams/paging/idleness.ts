@@ -26,8 +26,7 @@ const IDLE_PAGES = 3;
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * Limit of a scan that does not count keys while the server claims more pages: the scan ends once its list offset is more than twice the
- * list's total plus this number of pages.
+ * Number of pages that a scan reads beyond twice the list's total before it ends, if the server claims more pages and keys are not counted.
  */
 const PAGES_BEHIND = 10;
 
@@ -57,12 +56,12 @@ export class Idleness {
 
 /** Detects that the server begins pages at other offsets than requested. */
 export class PageShift {
-  /** Whether a page shared no record with the page before it (`once`), and whether that earlier page, read again, brought nothing new. */
+  /** Signs of shifted pages. `once`: a page had no record of the previous one. `once, and ...`: that one, read again, had nothing new. */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**
-   * Whether the server must be beginning pages at other offsets than requested. This is so if a page shared no record with the previous
-   * page, the previous page was read again and brought nothing new, and the page, requested again, still shares no record with it.
+   * Whether the server certainly begins pages at other offsets than requested: a page had no record of the previous page, the previous page
+   * was read again and had nothing new, and the page, requested again, still has no record of the previous page.
    */
   isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
     if (at.isBlind) return false;

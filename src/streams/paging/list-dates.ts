@@ -35,7 +35,7 @@ export interface DatesFound {
   readonly form: string | null;
   /** Whether the current format is the documented one, which is tried first. */
   readonly isUsualForm: boolean;
-  /** Offset from stamps to date parameters, in ms: see {@link ServerClock.shift}. */
+  /** Offset to add to a modification time to get the matching date parameter, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;
   /** Maximum length of windows, in ms, because the server refuses longer ones; null if no limit is known. */
   readonly longestMs: number | null;
@@ -204,7 +204,7 @@ export class ListDates {
     return { from: written(from, text), to: written(to, text) };
   }
 
-  /** Stores the offset from stamps to date parameters, in ms. */
+  /** Stores the offset to add to modification times to get the matching date parameters, in ms. */
   offsetFound(ms: number): void {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
@@ -247,7 +247,7 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Returns to the first format, and forgets the maximum length of windows and the reason why the list is not polled. */
+  /** Returns to the first date format. Forgets the maximum length of windows, and the reason why the list is not polled by dates. */
   tryAgain(): void {
     this.#form = 0;
     this.#longestMs = Infinity;

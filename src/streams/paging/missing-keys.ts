@@ -14,13 +14,13 @@ export interface UnseenSlice {
   readonly next: string | undefined;
 }
 
-/** The keys of all published records, with their marks. */
+/** The keys of all published records, with the sweeps that saw them last. */
 export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
   /**
-   * Returns the next slice of the keys that no read has shown since sweep `since` began: those after the key `after`. The slice is small
-   * enough not to block the event loop for long.
+   * Returns the next slice of the keys that no read has shown since full scan (sweep) number `since` began: those after the key `after`.
+   * The slice is small enough not to block the event loop for long.
    */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
@@ -36,7 +36,7 @@ interface MissingKeysOptions {
 
 export type MissingKeys = ReturnType<typeof missingKeys>;
 
-/** Creates the functions that iterate, slice by slice, over the keys that the newest sweep has not seen. */
+/** Creates functions that go through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. */
 export function missingKeys(options: MissingKeysOptions) {
   const { progress, records, isDeletable, proofMs, scheduler } = options;
 
@@ -62,7 +62,7 @@ export function missingKeys(options: MissingKeysOptions) {
   };
 
   return {
-    /** Counts the missing keys. */
+    /** Counts the published keys that the newest full scan has not shown. */
     count: (): Observable<MissingKeyCounts> =>
       defer(() => {
         const { judged, heldBack } = progress();
@@ -82,17 +82,17 @@ export function missingKeys(options: MissingKeysOptions) {
           ),
         );
       }),
-    /** Counts the missing keys whose deletions are not held back. */
+    /** Counts the published keys that the newest full scan has not shown and whose deletions are not held back by the deletion limit. */
     countFree: (): Observable<number> =>
       stretches((keys) => of(keys.filter(isFree).length)).pipe(
         reduce((sum, more) => sum + more, 0),
       ),
-    /** Runs `work` for one missing key after the other, beginning after the key `after`. Leaves out keys whose deletions are held back. */
+    /** Runs `work` for each key that the newest full scan has not shown and whose deletion is not held back, starting after `after`. */
     each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
     /**
-     * Runs `work` with the keys that are proven absent and whose deletions are not held back, slice by slice. `since` is the number of a
-     * sweep; no read has shown the keys since that sweep began.
+     * Runs `work`, slice by slice, with the keys whose records are proven to be deleted, except those held back by the deletion limit. No
+     * read has shown these keys since full scan (sweep) number `since` began.
      */
     proven: <T>(
       work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,

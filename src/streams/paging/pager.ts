@@ -32,7 +32,7 @@ export interface ReceivedPage {
 
 /** A kind of paging. Only its implementations know how a list is paged. */
 export interface Pager {
-  /** Whether pages overlap, so that anchors show whether a page continues the one before. If not, each page counts as it comes. */
+  /** Whether pages overlap, so that anchors show whether a page continues the one before. If not, every page is accepted. */
   readonly overlaps: boolean;
   /** Returns the page to request for a position. */
   placeAt(at: Position): PagePlace;
@@ -44,20 +44,20 @@ export interface Pager {
    */
   placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
   /**
-   * Evaluates how the server treats requests for pages. If the pages that were read so far may lie anywhere in the list, returns the
-   * position from which to read again.
+   * Evaluates how the server treats requests for pages. If pages were not where they were requested, returns the position from which to
+   * read again; otherwise undefined.
    */
   observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
   /** Whether the list continues after a page, by what the response shows. */
   hasNext(page: ReceivedPage): boolean;
   /** Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. */
   continuesAfterEmpty(page: ReceivedPage): boolean;
-  /** Returns the position after a page that joined; undefined if the response does not show where the list continues. */
+  /** Returns the position after a page that continued the scan; undefined if the response does not show where the list continues. */
   next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read after the page at `at` did not join, or the server refused its cursor.
+   * Returns the position from which to read after the page at `at` had no anchor, or the server refused its cursor.
    *
-   * @param joint The position that `joinPage` computed.
+   * @param joint Position that `joinPage` computed; after a refusal, `at` with `stepsBack` increased by one.
    */
   back(at: Position, joint: Position): Position;
 }
@@ -86,7 +86,7 @@ class OffsetPager implements Pager {
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
-  /** Whether the plan knew before the newest page that the server serves pages of one size only. */
+  /** Whether this scan has taken into account that the server serves pages of one size only. */
   #wasFixed: boolean;
 
   /** @param endsEmpty Whether only an empty page shows where the list ends. */
@@ -145,7 +145,7 @@ class OffsetPager implements Pager {
     return false;
   }
 
-  /** If a page begins where a short one ended, the short page was not the last: the server serves no larger pages. */
+  /** Reports a short page to the plan as not the last one, once the page after it has records: the server may serve no larger pages. */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
     if (short?.end === begin && length > 0) {
@@ -155,9 +155,8 @@ class OffsetPager implements Pager {
   }
 
   /**
-   * Returns the position of the page that overlaps the end of this one; in a list that is read in whole pages, the whole page that does. In
-   * a list that ends with an empty page, a page without new records is followed by the page directly after its last record: if that is
-   * empty, the list has ended.
+   * Returns the position of the page that overlaps the end of this one. In a list that ends with an empty page, a page without new records
+   * is followed by the page directly after its last record: if that page is empty, the list has ended.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;
@@ -176,7 +175,7 @@ class OffsetPager implements Pager {
   }
 }
 
-/** Paging in which each page is found by the one before it: a page is never requested ahead, and the server chooses no other offsets. */
+/** Paging in which only the previous page shows how to request the next one. Therefore pages are never requested ahead. */
 abstract class SequentialPager implements Pager {
   abstract readonly overlaps: boolean;
   readonly #pageSize: number;
@@ -222,8 +221,8 @@ class AfterPager extends SequentialPager {
   }
 
   /**
-   * A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read. Without a
-   * place `more` the list ends where a page ends with the same record as the page before it.
+   * Whether the list continues. If its description has no place `more`, it ends where a page ends with the same record as the page before
+   * it. A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;
@@ -255,8 +254,8 @@ class AfterPager extends SequentialPager {
 }
 
 /**
- * Paging by what the previous response shows: a cursor, the address of the next page, or only the number of the next page. Pages cannot
- * overlap. A list without paging is one such page.
+ * Paging by a cursor or an address that the previous response shows, or by the numbers of pages whose size the server chooses. Pages cannot
+ * overlap. A list without paging is read as a single page.
  */
 class CursorPager extends SequentialPager {
   readonly overlaps = false;
@@ -292,7 +291,7 @@ class CursorPager extends SequentialPager {
   }
 }
 
-/** Whether the page at a position lies before the end of what was read. */
+/** Whether the page at a position may lie before the end of what was read. */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;
 }

@@ -58,7 +58,7 @@ export interface PagesOptions {
    * this scan detects.
    */
   readonly leftOut?: LeftOut;
-  /** Cache of content digests of anchors. Pass the same cache to all scans of a list. Default: a new cache. */
+  /** Cache of content digests of records that link pages (anchors). Pass the same cache to all scans of a list. Default: a new cache. */
   readonly contents?: ContentDigests;
   /** Provides backpressure: subscribed to before each page, which is requested once the observable emits. Default: emits at once. */
   readonly permit?: () => Observable<unknown>;
@@ -121,8 +121,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of repeated rounds of a scan that is not consistent. Each has five times the overlap of the previous round. If this value
- * is too large, a faulty list is scanned in vain.
+ * Maximum number of times that a scan is repeated because records are missing or have changed their order. Each time the overlap is five
+ * times larger. If this value is too large, a list that always looks faulty is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
 /** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
@@ -136,8 +136,8 @@ const JOINED: JoinResult = {
 const MAX_COUNTED = 250_000;
 
 /**
- * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. After a round that was not
- * consistent, the next position is the beginning of the list, and the overlap is larger.
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. If records are missing at
+ * the end of the list, or have changed their order, the scan returns to the beginning, with a larger overlap.
  */
 class Scan {
   readonly #request: PagesOptions['request'];
@@ -284,8 +284,8 @@ class Scan {
   }
 
   /**
-   * Returns the position after a page that joined: that of the next page, or the beginning of the list for another round. Undefined at the
-   * end of the scan.
+   * Returns the position after a page that continued the scan without a gap: the next page, or the beginning of the list if the scan has to
+   * be repeated. Undefined at the end of the scan.
    */
   #positionAfterJoined(
     page: ReceivedPage,

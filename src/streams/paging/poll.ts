@@ -30,7 +30,7 @@ export interface PollPage {
    * of each poll of the chain for new records, otherwise undefined.
    */
   readonly since: number | undefined;
-  /** Whether the page comes from the lookback chain. Pages of that chain have no `since`. */
+  /** Whether the page comes from the lookback chain, which looks for records that became visible late. `since` is then undefined. */
   readonly looksBack: boolean;
 }
 
@@ -79,8 +79,8 @@ const MAX_BACK = 1 / 3;
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long polls repeat the start of a window that has a gap, in ms. If it is too small, a change of the unreadable record is missed until
- * the next sweep. If it is too large, windows keep growing for that long.
+ * How long polls repeat the start of a window with a gap (records that could not be read), in ms. If it is too small, a change of such a
+ * record is missed until the next full scan. If it is too large, windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 
