@@ -178,13 +178,6 @@ export class PagePlan {
   /** Splits a page into halves; for whole pages, into parts that begin at multiples of their size. Returns [] for a page of one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
-    if (!this.#isWhole) {
-      const half = Math.ceil(pageSize / 2);
-      return [
-        { offset, pageSize: half },
-        { offset: offset + half, pageSize: pageSize - half },
-      ];
-    }
     const half = Math.ceil(pageSize / 2);
     const end = offset + pageSize;
     const parts: PagePlace[] = [];
@@ -296,7 +289,6 @@ export class PagePlan {
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
     if (!this.#isWhole) return size;
-    if (size === Infinity) size = most;
     while (size > 1 && offset % size !== 0) size -= 1;
     return size;
   }
