@@ -31,12 +31,11 @@ const WEIGHT = 0.25;
 const SPARE = 0.5;
 
 /**
- * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. Beside the next page, it requests
- * as many as the quota allows during one response time. If fewer are processed in that time, it requests only as many, because more would
- * only use memory.
+ * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. It requests as many pages ahead as
+ * the quota allows during one response time, or, if fewer are processed in that time, only as many as are processed.
  *
- * The offsets of these pages are guessed from the previous page and the total. A wrong guess costs its requests and nothing else: each page
- * has to join what was read before (see `joinPage`), and the order in which pages are requested makes no difference to a page that joins.
+ * The offsets of these pages are guessed from the previous page and the total. A wrong guess only costs its request: a page that was
+ * requested ahead is checked like any other before the scan accepts it (see `joinPage`).
  */
 export class PagesAhead {
   readonly #request: (place: PagePlace) => Observable<Answer>;

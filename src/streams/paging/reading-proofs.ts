@@ -11,19 +11,19 @@ export interface ProvingScan {
   readonly number: number;
   /** When the first page of the scan was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
-  /** When the scan began to count as a proof, in epoch ms on the local clock. */
+  /** When the scan's last page was read or, if it awaits polls, when they had read all changes. Epoch ms on the local clock. */
   readonly at: number;
-  /** Count and digest of the keys that the scan read. Set for a scan that proves nothing unless another one read the same keys. */
+  /** Count and digest of the keys that the scan read. Set if it proves deletions only with a second scan that read the same keys. */
   readonly keys?: TallyText;
 }
 
 /**
- * Maximum number of scans that are remembered for a period of `proofMs`: a scan is not added if less than a tenth of `proofMs` has passed
- * since the one before.
+ * Maximum number of scans that are retained as proofs for a period of `proofMs`. A scan is not retained if less than a tenth of `proofMs`
+ * has passed since the last retained one.
  */
 const MAX_PROVING_SCANS = 10;
 
-/** Returns the scans to remember, oldest first. Of the scans at least `proofMs` older than `next`, only the newest is remembered. */
+/** Returns the scans to retain as proofs, oldest first. Of the scans at least `proofMs` older than `next`, only the newest is retained. */
 export function addProvingScan(
   before: readonly ProvingScan[],
   next: ProvingScan,
@@ -36,9 +36,9 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the first scan of a proof: a key that was not seen since that scan began, and that the newest scan does not show,
- * is deleted. Undefined if no scan is at least `proofMs` older than the newest one. Scans that need agreement count only with each other,
- * and only if both read the same keys.
+ * Returns the number of the earlier of two scans that prove deletions: every key that no read has shown since that scan began is deleted.
+ * The later scan is `newest`, which began at least `proofMs` after the end of the earlier one. Their `keys` are equal, or both have none.
+ * Undefined if there is no such earlier scan.
  */
 export function provenSince(
   before: readonly ProvingScan[],
@@ -58,11 +58,11 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
   return first.at + proofMs <= beganAt;
 }
 
-/** Data from a list's scans that show whether its `total` may be a cap. */
+/** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /** Highest total in the newest scan. */
+  /** Highest `total` (number of records that the API reports) in the newest scan. */
   readonly top: number;
-  /** Highest total of all scans. */
+  /** Highest `total` (number of records that the API reports) in all scans of the list. */
   readonly peak: number;
   /** Whether deletions are held back because too many keys went missing at once. */
   readonly lacksMass: boolean;
@@ -106,7 +106,7 @@ function isPower(total: number): boolean {
   return Number.isInteger(Math.log2(total));
 }
 
-/** How the keys of a scan are sorted. `none`: adjacent keys contradict each other. Null: no adjacent keys have differed so far. */
+/** Sort order of the keys of a scan. `none`: neither ascending nor descending. Null: unknown, as no adjacent keys have differed so far. */
 export type KeyOrder = 'asc' | 'desc' | 'none' | null;
 
 /** Returns the order of a scan's keys after one more page. Pages overlap, so only keys of the same page are compared. */

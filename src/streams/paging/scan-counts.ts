@@ -1,11 +1,11 @@
 /** A set of keys. Only the first {@link MAX_NAMED} are listed, the others are counted. */
 export interface KeySample {
   readonly keys: readonly string[];
-  /** Number of keys that are not listed. A key that is added repeatedly counts each time. */
+  /** Number of keys that are not listed in `keys`. A key that is added repeatedly counts each time. */
   readonly more: number;
 }
 
-/** Counts of a full scan for its certificate. Plain JSON. */
+/** Counts of a full scan, for the message that is published after it (its certificate). Plain JSON. */
 export interface ScanCounts {
   /** When the first page was requested, in epoch ms on the server's clock, or on the local clock if the server sends no `Date` header. */
   readonly beganAt: number | null;
@@ -42,9 +42,9 @@ export interface PageScanCounts {
   readonly offset: number;
   readonly length: number;
   /**
-   * When the page was requested, in epoch ms: `first` is used if the page is the first one of its scan, else `later`. If the server sends a
-   * `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` when this
-   * object was made.
+   * When the page was requested, in epoch ms: `first` is used for the first page of a scan, `later` for the others. If the server sends a
+   * `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` is when
+   * the page was processed.
    */
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */
@@ -71,7 +71,7 @@ export function countsAfter(
   };
 }
 
-/** Keys of a read of any lane, by whether their newest content is published, too large to publish, or undecided. */
+/** Keys of the records of one read, by outcome: newest content published, too large to publish, or undecided (overlapping reads differ). */
 export interface KeyOutcomes {
   /** Keys whose newest content is published. */
   readonly decided: ReadonlySet<string>;
@@ -93,7 +93,7 @@ export function sampleSize({ keys, more }: KeySample): number {
   return keys.length + more;
 }
 
-/** Maximum number of listed keys. Further keys are only counted, and stay counted once their content is decided. */
+/** Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, and stay counted once published. */
 const MAX_NAMED = 1_000;
 
 function updateSample(

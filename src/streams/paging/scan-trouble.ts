@@ -3,17 +3,17 @@ import type { PlanFinding } from '../http/page-plan.ts';
 /** A problem detected during a scan. Only `unsettled`, `gap`, `cut` and `shifted` mean that records may be missing. */
 export type ScanTrouble =
   /**
-   * The page has no anchor (an unchanged record that was read before), so records were removed before the page. The scan steps back to an
-   * earlier offset.
+   * The page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan continues from an earlier
+   * offset, as records before the page may have been removed.
    */
   | 'stepped-back'
-  /** The scan stepped back too often without a page that joins. It begins again. */
+  /** The scan stepped back to earlier offsets too often without reading a page that has an anchor. It begins again. */
   | 'adrift'
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
-  /** A repeated round of the scan read fewer records than `total`, although that number did not change. */
+  /** A repetition of the scan is over, or finds no new records, and fewer have been read than `total`, which did not change. */
   | 'short'
-  /** The last round of the scan was still reordered or short: records may have been missed. */
+  /** The last repetition was still reordered or short, or the scan was endless without a `total`: records may have been missed. */
   | 'unsettled'
   /** The server claims a next page although pages bring no new records. The scan ends at this page. */
   | 'endless'

@@ -8,11 +8,11 @@ import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
 
-/** Fields that anchors leave out: the configured ones, and the fields detected to differ in every response. */
+/** Fields ignored when records are compared with those read before: configured, or detected to differ in every response. */
 export interface LeftOut {
-  /** Returns the fields, as sorted JSON Pointers. */
+  /** Returns all ignored fields, as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
-  /** Adds detected fields. Those that are new are reported to the `onFound` callback. */
+  /** Adds fields that were detected to differ in every response. New ones are reported to the `onFound` callback. */
   readonly add: (fields: readonly string[]) => void;
 }
 
@@ -20,7 +20,7 @@ export interface LeftOut {
 const MAX_FOUND = 50;
 
 /**
- * Creates the collection of left-out fields that all scans of one list share.
+ * Creates the collection of fields that all scans of one list ignore when they compare records.
  *
  * @param set Configured fields, as JSON Pointers. They are not reported.
  * @param onFound Called with newly detected fields.
@@ -43,34 +43,33 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages that failed to join, without progress in between, after which differing fields are computed. If it is too small, a field
- * that changed in one record is taken for one that differs in every response.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which differing fields
+ * are computed. If it is too small, a field that changed in one record is mistaken for one that differs in every response.
  */
 const ENOUGH = 3;
 /**
- * Number of pages that failed to join, without progress in between, after which a page is accepted without an anchor. Once the number was
- * reached, {@link ENOUGH} pages that failed to join suffice for the rest of the round. If this value is too small, pages of a list that
- * changes quickly are accepted without anchors, and the scan is repeated. If it is too large, a list whose overlap is too small costs more
- * requests.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which a page is
+ * accepted without one. Once this number was reached, {@link ENOUGH} such pages suffice for the rest of the round. Too small: pages of a
+ * list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little
+ * costs more requests.
  */
 const MAX_FAILURES = 30;
 
 /**
- * Detects the fields that keep the pages of a scan from joining, while the scan makes no progress. Compares the records used as anchors
- * with the same records on pages that did not join. Only records whose modification time is equal are compared, because a record with
- * another one has changed. Therefore the modification time is never among the differing fields, and if all records of a list are being
- * changed, there are none.
+ * Detects the fields that differ in every response and so stop a scan: no record counts as unchanged, and no page has an anchor. Compares
+ * the records used as anchors with the same records on later pages without an anchor, but only if the modification time is equal, because
+ * other records have changed. The modification time is therefore never among the detected fields.
  */
 export class Standstill {
   #furthest = -1;
-  /** Number of pages that failed to join since the last progress. */
+  /** Number of pages without an anchor (an unchanged record that was read before) since the scan last advanced. */
   #failures = 0;
   #maxFailures = MAX_FAILURES;
-  /** Anchors of the pages that joined after the scan had stepped back, since the last progress: their records by key. */
+  /** Records, by key, to compare with those of later pages: anchors of pages read since the scan stepped back. Emptied on progress. */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
-  /** Processes a page that joined. @param end List offset after the page. @param anchors Anchors on the page. */
+  /** Processes a page that has an anchor. @param end List offset after the page. @param anchors Anchors chosen on the page. */
   joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
     if (end > this.#furthest) {
       this.#furthest = end;
@@ -83,7 +82,7 @@ export class Standstill {
     for (const { key, json } of withKeys(records, keys)) this.#anchors.set(key, json);
   }
 
-  /** Processes a page that did not join. After every third failure, returns the fields that differ in every response; otherwise none. */
+  /** Processes a page without an anchor. Each third call returns the fields that seem to differ in every response, others none. */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;
     if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
@@ -100,7 +99,7 @@ export class Standstill {
     return found;
   }
 
-  /** Whether the page that failed to join is requested again and accepted without an anchor, after too many failures. */
+  /** Whether to request a page without an anchor again and accept it as it is, because too many pages had no anchor. */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }
@@ -149,12 +148,12 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
   return found;
 }
 
-/** A field counts if it differs in at least one of this many comparisons. A field that differs less often belongs to a single record. */
+/** A field is taken to differ in every response if it differs in at least one of this many comparisons. */
 const ONE_IN = 4;
 
 /**
- * Returns the fields that differ often enough; of nested fields, the innermost. A field name that occurs in a single record, such as a key
- * of a map, is not returned, because it may be personal data.
+ * Returns the fields that differ in at least one of {@link ONE_IN} comparisons; of nested fields, the innermost. A field name that occurs
+ * in a single record, such as a key of a map, is not returned, because it may be personal data.
  */
 function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
   const counts = new Map<string, number>();

@@ -19,15 +19,15 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  * - `nothing`: the list was not read to its end, or was empty;
  * - `doubtful`: the list was read to its end, but the sweep was interrupted or not consistent;
  * - `complete`: the whole list was read;
- * - `anchored`: every record that did not move within the list was read, because all pages joined and the list kept its order; records that
- *   moved are read by polls, or the list is sorted by key and records cannot move;
+ * - `anchored`: every record that did not move within the list was read, because each page contains an unchanged record read before, and
+ *   the list kept its order; records that moved are read by polls, or the list is sorted by key and records cannot move;
  * - `exact`: the number of distinct keys equals a `total` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * Progress of a list's sweeps, which are numbered from 1. Plain JSON, stored with the marks, which hold the number of the sweep that last
- * saw each key.
+ * Progress of a list's sweeps (recurring full scans), which are numbered from 1. Plain JSON, stored together with the numbers of the sweeps
+ * that last saw each key.
  */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
@@ -37,26 +37,24 @@ export interface SweepProgress {
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the running sweep resumes. Null if it is at its beginning, or no sweep is running. */
   readonly position: Position | null;
-  /** `total`, while it is the same on all pages of the sweep. `moved` once a page has a different total, or none. */
+  /** The list's `total`, if all pages of the sweep so far report the same. `moved` once a page reports a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
-  /** Count and digest of these keys. Only for a list whose deletions may be proven by agreement. */
+  /** Count and digest of the `distinct` keys. Only for a list whose deletions are proven by two sweeps with the same keys. */
   readonly keys?: TallyText;
-  /** Counts of the newest sweep for its certificate; null before the first sweep. */
+  /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
   /** Proof of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Earlier sweeps, oldest first. Two sweeps prove a key absent; each of these can be the first of the two. */
+  /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
-  /**
-   * The newest sweep, if it can be the second of the two sweeps that prove a key absent; otherwise null, also while the sweep is running.
-   */
+  /** The newest sweep, if it can be the later of the two sweeps that prove a key absent. Null if it cannot, or while it is running. */
   readonly newest: ProvingScan | null;
-  /** Whether `newest` counts only after polls have read all changes made during that sweep. */
+  /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
-  /** Whether unchanged records have changed their order in any sweep. If so, anchors prove nothing. */
+  /** Whether any sweep has read unchanged records in another order. If so, anchors (unchanged records on a page) prove nothing. */
   readonly isUnordered: boolean;
   readonly top: number;
   readonly peak: number;
@@ -67,7 +65,7 @@ export interface SweepProgress {
   readonly cut: { readonly total: number; readonly since: number } | null;
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Ranges of sweep numbers. The deletions of missing keys that were last seen in one of these ranges are held back. */
+  /** Ranges of sweep numbers. Deletions of missing keys last seen in a range are held back, unless the range `isConfirmed`. */
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
@@ -114,9 +112,9 @@ export interface ResumeSweepOptions {
 }
 
 /**
- * Returns the progress with which a process resumes the sweeps of a list after a restart or a claim. A record that was absent may have come
- * back in the meantime. Therefore a sweep that was still reading is marked as interrupted, which weakens its proof. A sweep that was
- * removing missing keys ends, and deletions start over with the next sweep, unless single records can be requested.
+ * Returns the progress with which a process resumes the sweeps of a list after a restart, or when it becomes the owner of the list. A sweep
+ * that was still reading is marked as interrupted, which weakens its proof: a missing record may have come back in the meantime. A sweep
+ * that was removing missing keys ends, and deletions start over with the next sweep, unless single records can be requested.
  *
  * Stored times are moved forward by the time that has passed since the progress was stored. That time does not count towards a proof, so a
  * change of the local clock in the meantime does no harm.
@@ -158,17 +156,17 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 export interface SweptPage {
   /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** These keys. Needed only if `rules.isAgreed`. */
+  /** The keys counted in `fresh`. Needed only if `rules.isAgreed`. */
   readonly freshKeys?: readonly string[];
-  /** Number of these keys that are not published: the setting `START_FROM` excludes them, or the list shows them as deleted. */
+  /** Number of the `fresh` keys that are not published: the setting `START_FROM` excludes them, or the list shows them as deleted. */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
-   * False once the sweep is not consistent: the last round of its scan was still reordered or short, the list is capped, a record is
-   * unreadable, or a response is older than the sweep.
+   * False once the sweep may have missed records: its scan had one of the troubles `INCONSISTENT`, a record is unreadable, or a response is
+   * older than the sweep.
    */
   readonly isConsistent: boolean;
-  /** False once unchanged records have changed their order. */
+  /** False once unchanged records have been read in a different order than earlier in the sweep. */
   readonly ordered: boolean;
   readonly isPolled: boolean;
   readonly rules: ReadingRules;
@@ -226,8 +224,8 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
 /**
  * Returns the progress after the last page of a sweep, with its proof.
  *
- * @param last `isAtEnd`: the page ends at `total`; `fitsOnePage`: the page is also the first one, and has fewer records than
- * requested.
+ * @param last `isAtEnd`: the page ends at `total`, or `total` is not the end of the list; `isEmpty`: the page has no records;
+ * `fitsOnePage`: it is the only page, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -275,8 +273,8 @@ function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak
 }
 
 /**
- * Whether a sweep has the proof `anchored`: it has read all records that did not move, and records that moved are read by polls, or cannot
- * move because the list is sorted by key. Rejected records rule this out, because each may be the record of a missing key.
+ * Whether a sweep whose pages overlap has the proof `anchored`: the list kept its order and was read to its end, and records that moved are
+ * read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
@@ -288,15 +286,15 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with `newest` added as a scan that can be part of a proof. `proofMs` is the least time
- * between the two scans of a proof; it decides which earlier scans are retained.
+ * Returns the sweep's progress with `newest` as a scan that proves keys absent together with one at least `proofMs` older. Earlier scans
+ * that are not needed for this are removed.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** Returns the level of a full scan that was read to its end; undefined if it proves nothing. */
+/** Returns the strength of the evidence that a full scan read the whole list (its level); undefined if the scan proves nothing. */
 export function levelOf(
   { proof, newest, proving, counts }: SweepProgress,
   rules: ReadingRules,
@@ -310,7 +308,7 @@ export function levelOf(
   return rules.isAgreed && isAgreed ? 'agreed' : 'read';
 }
 
-/** Returns the progress once polls have read all changes made during a sweep with the proof `anchored`. */
+/** Returns the progress once polls have read all changes made during the newest sweep. From `now` on, that sweep can prove keys absent. */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
@@ -337,16 +335,16 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
- * Whether the records of keys that the newest sweep has not seen may be deleted. If single records can be requested, any proof other than
- * `nothing` is sufficient to request the records of the missing keys.
+ * Whether the newest sweep proves enough to publish the missing keys as deleted or, if single records can be requested (`canBeAsked`), to
+ * request their records. For requests, any proof other than `nothing` suffices.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
 }
 
 /**
- * Whether the newest sweep has read as many keys as there are images, so that no key is missing. If a record was deleted after the sweep
- * read it, a missing key may go unnoticed until the next sweep.
+ * Whether no key is missing: the newest sweep has read as many keys as there are `images` (published records). If a record was deleted
+ * after the sweep read it, a missing key may go unnoticed until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -355,8 +353,8 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of a sweep such that every key not seen since it began is proven to be deleted. Undefined while nothing is proven. For
- * lists whose records cannot be requested singly.
+ * Returns the number of a sweep. A missing key that no read has shown since that sweep began is proven to be deleted. Undefined while
+ * nothing is proven. For lists whose records cannot be requested singly.
  *
  * A key has to be missing in one proving sweep, in another one that began at least `proofMs` later, and in each sweep between them. If the
  * server's index is wrong for less than `proofMs`, at most one of the two proving sweeps is affected.

@@ -33,18 +33,18 @@ import type { ScanTrouble } from './scan-trouble.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** One step of a sweep. Each step is stored before the next one is emitted. */
+/** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
 export type SweepStep =
   /** A page was read. The sweep begins with its first page. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
       /**
-       * False once the sweep is not consistent: the last round of its scan was still reordered or short, the list is capped, a record is
-       * unreadable, or a response is older than the sweep.
+       * False once the sweep may have missed records: its scan had one of the troubles `INCONSISTENT`, a record is unreadable, or a
+       * response is older than the sweep.
        */
       readonly isConsistent: boolean;
-      /** False once unchanged records have changed their order. */
+      /** False once unchanged records have been read in a different order than earlier in the sweep. */
       readonly ordered: boolean;
       /** When the sweep began, in epoch ms on the local clock. */
       readonly beganAt: number;
@@ -55,7 +55,7 @@ export type SweepStep =
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep. */
   | { readonly kind: 'polled' }
-  /** Keys that are proven absent: no read has shown them since sweep `since` began. `span` is that of the sweep's last read. */
+  /** Keys that are proven absent: no read has shown them since sweep number `since` began. `span`: logical time of the last read. */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
@@ -94,8 +94,8 @@ export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
   readonly intervalMs: number;
   /**
-   * Returns how much time to allow per request, in ms, so that sweeps stay within their share of the quota. Default: 0; only the quota's
-   * lane limits sweeps.
+   * Returns the minimum average time per request of a sweep, in ms. The next sweep begins later if requests were faster. Default: 0; only
+   * the quota's lane limits sweeps.
    */
   readonly spacingMs?: () => number;
   /** Each emission ends the wait for the next sweep. Default: never emits. */
@@ -112,23 +112,23 @@ export interface DeletionRules {
    * of the records.
    */
   readonly limitPercent: number;
-  /** Whether sweeps can prove deletions at all. If not, missing keys are not examined unless single records can be requested. Default true. */
+  /** Whether sweeps alone can prove deletions. If false, only requests for single records prove them, if the API has any. Default true. */
   readonly canProve?: boolean;
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /** Called with the list's total in each sweep with missing keys, if the API has seemed to cap the list at that total for `proofMs`. */
+  /** Called in each sweep with missing keys, if the API has seemed to cap the list for at least `proofMs`. `total` is the cap. */
   readonly onCut?: (total: number) => void;
 }
 
 export interface SweepsOptions {
   /** Returns the stored progress. */
   readonly progress: () => SweepProgress;
-  /** Scans the list. Each page takes one of `pageSlots`. */
+  /** Scans the list from a position; null is its beginning. Each page takes one of `pageSlots` until it is committed. */
   readonly scan: (
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** A single page slot, so that each step is stored before the next one is emitted. */
+  /** Exactly one page slot. Each step holds it until the step is stored, and only then the next step is emitted. */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
   /**
@@ -140,7 +140,7 @@ export interface SweepsOptions {
   readonly single?: SingleReads;
   /** Emits once polls have read all changes made before the subscription. Default: the list is not polled. */
   readonly pollsCompleted$?: Observable<unknown>;
-  /** Returns a span without duration, for a process that proves keys absent without having read a page. */
+  /** Returns a span (begin and end of a read) without duration, for keys proven absent before this process has read a page. */
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
@@ -156,41 +156,41 @@ interface FirstRequest {
 }
 
 /**
- * While missing keys wait for a proof, the wait for the next sweep is bounded: by `proofMs` after the first sweep without a proof, and by
- * twice as much after each further one. The bound stops growing after this many sweeps, at 8 times `proofMs`.
+ * Number of consecutive sweeps without a proof up to which the maximum wait for the next sweep grows. While missing keys wait for a proof,
+ * that maximum is `proofMs` after the first such sweep, and doubles with each further one: up to 8 times `proofMs`.
  */
 const MAX_DOUBLED = 4;
 
 /**
- * Sweeps a list repeatedly and detects deleted records. If single records can be requested, the record of each missing key is requested.
- * The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has shown the record in between. If single
- * records cannot be requested, `deletedUnlessSeenSince` decides. Never completes. After a failure, a new subscription resumes from
- * `progress`.
+ * Sweeps a list repeatedly (reads it from beginning to end) and detects deleted records. Never completes. After a failure, a new
+ * subscription resumes from `progress`.
+ *
+ * The keys that a sweep misses and the previous one did not are first checked against the deletion limit (`deletion-limit.ts`): if many
+ * records go missing at once, an error of the API is more likely than as many deletions. If single records can be requested, the record of
+ * each missing key is then requested. The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has
+ * shown the record in between. If single records cannot be requested, sweeps alone prove deletions: see `deletedUnlessSeenSince`.
  *
  * The emitted steps are candidates for deletion: `pipeline/reads` evaluates the response to a single request, `pipeline/compare-batches.ts`
  * drops keys that were seen in the meantime, and `diff` drops keys that an overlapping read has shown.
- *
- * First, the keys that this sweep misses and the previous one did not are checked against the deletion limit (`deletion-limit.ts`): if many
- * records go missing at once, an error of the API is more likely than as many deletions.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   return new Sweeper(options).steps();
 }
 
 /**
- * The part of a list's sweeps that is not stored. The stored phase decides what comes next: `reading` emits the pages of a scan, `removing`
- * proves missing keys absent and ends the sweep, `done` waits for the next sweep.
+ * Runs the sweeps (recurring full scans) of one list, and holds their state that is not stored. The stored `phase` decides what comes next:
+ * `reading` emits the pages of a scan, `removing` proves missing keys absent and ends the sweep, `done` waits for the next sweep.
  */
 class Sweeper {
   readonly #options: SweepsOptions;
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
-  /** Emits once every emitted step has been processed and the page slot is free. */
+  /** Emits once every emitted step has been stored: it acquires the page slot that each step holds until then, and releases it. */
   readonly #stepsDone$: Observable<void>;
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of missing keys that wait for a proof. */
+  /** Number of missing keys that the newest sweep did not prove absent. */
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
@@ -232,7 +232,7 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Acquires the page slot, then emits the step. */
+  /** Waits for the page slot, which the previous step holds until it is stored, and then emits the step. */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
@@ -286,7 +286,7 @@ class Sweeper {
     return this.#step(defer(() => of({ kind: 'end', held: this.#held } as const)));
   }
 
-  /** Excludes from the missing keys those of records that were published as new shortly before the sweep began or later. */
+  /** Emits missing keys that count as seen: those of records that were published as new shortly before the sweep began or later. */
   #spare(): Observable<SweepStep> {
     return defer(() => {
       const { createdSince = () => [], records } = this.#options;
@@ -362,8 +362,8 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key once, and again after `proofMs`. The wait in between ends early once the next sweep is due and
-   * the wait has lasted as long as the sweep took before it. The next sweep then makes the second requests that are not due yet.
+   * Requests the record of each missing key, and requests it again after `proofMs`. If the next sweep is due earlier, the wait in between
+   * ends then, but not before it has lasted as long as this sweep took. The next sweep then makes the second requests that are not due yet.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>

@@ -8,7 +8,7 @@ interface AnsweredStart extends Timed {
 /** How a request ended: with a response, without one, or with a response that the server does not count against the quota. */
 export type WorkOutcome = 'answered' | 'failed' | 'free';
 
-/** Minimum number of latencies for an estimate of the minimum latency. With fewer, every start counts from the end of its request. */
+/** Minimum number of measured latencies for an estimate of the minimum latency. With fewer, the estimate is 0. */
 const MIN_SAMPLES = 10;
 /**
  * Number of the newest latencies that are retained even if they are older than one window: if only a few were retained, all of them might
@@ -23,8 +23,8 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Number of times in a window that a bucket checks whether a request in flight still counts, once the request has been in flight for so
- * long that it may have left the window. Too large: needless timers. Too small: limits that share the request start late.
+ * Number of times per window that a bucket checks whether a request in flight still counts, if responses take about as long as the window
+ * or longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -75,13 +75,13 @@ export class StartLog {
   readonly #measured = new TimeLine<AnsweredStart>();
   /** Monotonic queue over `#measured`: the requests that were faster than all later ones. The first of them is the fastest of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
-  /** Starts that count from a fixed time: those of requests that failed or were given up, and those added with {@link StartLog.add}. */
+  /** Starts that count from a fixed time: of requests without a valid latency, such as failed ones, and of {@link StartLog.add}. */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time at which an answered request was sent, in ms. Only requests that ended before this time may count from earlier than their
-   * end.
+   * Latest time at which an answered request was sent, in ms. The start of a request that was answered after this time counts from the end
+   * of the request, and not from an estimated time before the end.
    */
   #confirmedUntil = -Infinity;
 
@@ -118,14 +118,14 @@ export class StartLog {
     };
   }
 
-  /** Number of starts that count at `now` (ms). */
+  /** Number of starts that count against the quota at `now` (ms). */
   used(now: number): number {
     if (this.#isEmpty) return 0;
     this.#forget(now);
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
-  /** Earliest time, in ms, at which one of the starts may stop counting, estimated at `now`; Infinity if no start counts. */
+  /** Earliest time at which one of the starts may cease to count, in ms, estimated at `now`; Infinity if no start counts. */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;
     this.#forget(now);

@@ -34,8 +34,8 @@ export interface TokenBucketOptions {
    */
   readonly starts?: readonly number[];
   /**
-   * Called with the time of each granted start, in ms, before its value is emitted, so that start times can be stored for a later bucket
-   * (`starts`). For work run with {@link during} the returned function is called when the work ends, with the time of the end in ms and
+   * Called with the time of each granted start, in ms, before its value is emitted. Stored times can be passed to a later bucket as
+   * `starts`. For work run with {@link during}, the returned function is called when the work ends, with the time of the end in ms and
    * whether the work was answered: a request that failed or was given up may still arrive at the server.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
@@ -77,16 +77,17 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implementation of {@link during} for this limit: the start of `work` counts until one window after the end of `work`. Without this
-   * method a start counts for one window from its beginning.
+   * Implementation of {@link during} for this limit: the start of `work` counts against the quota until one window after the end of `work`.
+   * If undefined, a start counts for one window from its beginning.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
 
 /**
  * Subscribes to `work` when `limit` allows a start. The start counts against the quota while the work is in flight, because the server
- * counts arrivals, and it is not known when between start and end the request arrives. After the end of the work the start counts for one
- * more window. That window begins at the end of the work, or, if `work` completed, up to the minimum latency earlier (see `StartLog`).
+ * counts arrivals, and the time of arrival is not known. Then it counts for one more window. If `work` completed, that window begins up to
+ * the minimum latency before the end; otherwise it begins the bucket's `lateMs` after the end (see `StartLog`). A request that the server
+ * does not count ceases to count at its end.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -107,24 +108,23 @@ export interface LaneLimit extends Limit {
 /** A lane whose tokens can be taken together with those of lanes of other buckets. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
-   * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at the
-   * same moment, so that no request holds one token while it waits for another. Requests of all these limits have their turn in the order
-   * of this lane's bucket.
+   * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at
+   * the same moment, so that no request holds one token while it waits for another. Their turn is decided by this lane's bucket.
    */
   together(others: readonly SharedLimit[]): Limit;
 }
 
-/** The part of a lane by which a lane of another bucket takes its tokens. */
+/** Functions of a lane that a lane of another bucket calls to wait for it and to take its tokens. */
 export interface SharedLimit {
   /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
   opensAt(now: number): number;
-  /** Called while requests wait although {@link opensAt} is Infinity. */
+  /** Called while requests wait for this lane although its bucket's gate is closed ({@link opensAt} is Infinity). */
   want(): void;
   /** Takes a token at `at` (ms). The caller calls the returned function when the request ends. */
   begin(at: number): EndWork;
 }
 
-/** Ends a request that has begun, at the present time. */
+/** Function to call when a request ends, with the outcome. The request counts as ended at the time of the call. */
 type EndWork = (outcome: WorkOutcome) => void;
 
 /** Name of the property in an error's `context` that is true if the server does not count the failed request against the quota. */
@@ -147,9 +147,9 @@ export interface TokenBucket extends Limit {
 /**
  * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
- * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost
- * `2 * capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A
- * window is half-open: it contains its begin and not its end.
+ * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost twice
+ * `capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A window
+ * is half-open: it contains its begin and not its end.
  *
  * The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. Starts that the bucket did
  * not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
@@ -160,9 +160,9 @@ export interface TokenBucket extends Limit {
  * source is emitted before the values that still wait.
  *
  * The guarantee is as exact as the scheduler's clock. A server counts arrivals and not starts. With {@link during} a token becomes
- * available `windowMs` after the latest time at which the request can have arrived, so the guarantee holds for arrivals too, provided that
- * no request arrives later than `lateMs` after it was given up. Without `during`, as an operator, the bucket knows only when requests
- * start. Leave headroom with and without `during`: requests differ in how long they take to the server.
+ * available `windowMs` after the latest time at which the request can have arrived. So the guarantee holds for arrivals too, if no request
+ * arrives later than `lateMs` after it was given up. A bucket that is used as an operator in a pipe knows only when requests start. Leave
+ * headroom in both cases: requests differ in how long they take to the server.
  *
  * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -305,7 +305,7 @@ class Bucket {
     this.#drain();
   }
 
-  /** Returns an observable that waits for a start, emits the result of `take` and completes. */
+  /** Returns an observable that waits for a start, then calls `take`, emits its result and completes. */
   #token<T>(
     lane: Lane,
     others: readonly SharedLimit[],
@@ -383,7 +383,7 @@ class Bucket {
   }
 }
 
-/** Tells the closed gates of other buckets that requests wait for them. */
+/** Calls `want` for each lane of another bucket that a request waits for and whose gate is closed. */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {
@@ -412,7 +412,7 @@ interface Lane {
   readonly log: StartLog;
 }
 
-/** The result of `onStart`: a callback for the end of the work, or undefined. */
+/** The function that `onStart` returned, to be called at the end of the work; undefined if it returned none. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {

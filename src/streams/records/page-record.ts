@@ -17,19 +17,19 @@ export interface PayloadDigest {
 }
 
 /**
- * A run that is known from earlier pages: adjacent records that are recognized together by a digest of their bytes. The published images of
- * all of them were made from these bytes.
+ * A run: adjacent records of earlier pages that are recognized together by a digest of their bytes. The published image of each was made
+ * from these bytes.
  */
 export interface KnownRun {
-  /** Identifier of the run in the image store. */
+  /** Identifier of this run of records in the image store. */
   readonly id: string;
-  /** Digest of the run's bytes: 16 bytes, as a `latin1` string. */
+  /** Digest of the bytes of the run's records: 16 bytes, as a `latin1` string. */
   readonly digest: string;
   readonly length: number;
   readonly size: number;
   /** The records of the run, created anew on each access. */
   readonly members: readonly KnownMember[];
-  /** Returns the nth record of the run, from 0. */
+  /** Returns the nth of the run's records, from 0. */
   readonly member: (nth: number) => KnownMember;
   /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
@@ -37,22 +37,22 @@ export interface KnownRun {
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
-/** A record of a run. */
+/** A record of a {@link KnownRun}. */
 export interface KnownMember {
   readonly key: string;
-  /** Index of the record's first byte within the bytes of the run. */
+  /** Index of the record's first byte, within the bytes of the run of records that contains it. */
   readonly at: number;
-  /** Index of the byte after the record's last byte within the bytes of the run. */
+  /** Index of the byte after the record's last byte, within the bytes of the run of records that contains it. */
   readonly end: number;
   /** The record's modification time in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
-/** Image of a received record, as far as it is known before it is compared with the published image. */
+/** The image (encoded content) of a received record, before it is compared with the published image. */
 export type RecordImage =
-  /** The image equals the published one, because it would be made from the same bytes. */
+  /** The image equals the published one, because the record has the bytes from which the published image was made. */
   | { readonly kind: 'published' }
-  /** The image, encoded with `codec`. A later codec, whose schema has more fields, may encode the same record to other bytes. */
+  /** The record's image, encoded with `codec`. A later codec, whose schema has more fields, may encode the record to other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 
 export const PUBLISHED: RecordImage = { kind: 'published' };
@@ -66,7 +66,7 @@ export interface RecordFacts {
   readonly updatedAt?: number | null | undefined;
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
-  /** Reads the stamps that are undefined here from the parsed record. Default: they are null. */
+  /** Reads those of `updatedAt` and `createdAt` that are undefined from the parsed record. Default: they are null. */
   readonly stamps?: Stamps | undefined;
 }
 
@@ -78,8 +78,8 @@ export interface RecordBytes {
 }
 
 /**
- * Facts that a {@link PageRecord} stores itself: all facts about a record that is not part of a run; about a record of a run only facts
- * that are computed later, as the run has the others.
+ * Facts that a {@link PageRecord} stores itself. For a record of a run, these are only facts that were computed after its creation; the run
+ * has the others.
  */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
@@ -90,7 +90,7 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** A run in a response body. Its first byte is at the index `from`. */
+/** The bytes of a run of records in a response body, from the index `from` on. */
 interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
@@ -122,7 +122,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
-  /** Creates the record for a member of a run. */
+  /** Creates the record object for `member`, a record of the run at `place`. */
   static ofRun(place: RunBytes, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }
@@ -145,7 +145,7 @@ export class PageRecord {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run that the record is part of; undefined for a record that was recognized or parsed on its own. */
+  /** The run of records that contains the record; undefined for a record that was recognized or parsed on its own. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
@@ -194,7 +194,7 @@ export class PageRecord {
     );
   }
 
-  /** Reads the stamps of this record and of its earlier images; undefined for a record without stamps. */
+  /** Reads the modification and creation time of this record and of its earlier images; undefined if they have none. */
   get stamps(): Stamps | undefined {
     return this.#run ? this.#run.stamps : this.#own?.stamps;
   }
@@ -214,7 +214,7 @@ export class PageRecord {
     return own.createdAt;
   }
 
-  /** Returns a copy of the record that belongs to no run and has the given image. */
+  /** Returns a copy of the record that has the given image (encoded content) and is not part of a run. */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest, stamps } = this;
     const { json, createdAt } = this.#facts();
@@ -223,7 +223,7 @@ export class PageRecord {
     return new PageRecord(facts) as this;
   }
 
-  /** Returns a copy of the record that belongs to no run and has these bytes and their digest. */
+  /** Returns a copy of the record that has these bytes and their digest, and is not part of a run. */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt, stamps } = this;
     const digest = digestOf(bytes, updatedAt);
@@ -260,7 +260,7 @@ function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): Pay
   return { digest: payloadDigest(page.bytes.subarray(at, end)), length: end - at, updatedAt };
 }
 
-/** Encodes records into images. Two records are compared by their images. */
+/** Encodes records into images: the bytes that are stored. Two records are compared by their images. */
 export interface ImageCodec {
   /** Encodes a record into its image. Records that are equal except for the order of their fields have equal images. */
   encode(record: JsonObject): Buffer;

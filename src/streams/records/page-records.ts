@@ -6,13 +6,13 @@ import { PageRecord } from './page-record.ts';
 import type { KnownRun } from './page-record.ts';
 import type { Stamps } from './stamps.ts';
 
-/** A part of a page: a single record or a run. */
+/** A part of a page: a single record, or a run of adjacent records that were recognized together. */
 export type PagePart = PageRecord | PageRun;
 
-/** The records of a page. The record objects of runs are created on access. */
+/** The records of a page: single ones, and runs of adjacent records. The objects for records of runs are created on access. */
 export class PageRecords {
   readonly parts: readonly PagePart[];
-  /** Number of records, including those of runs. */
+  /** Number of records on the page, including those that are part of runs. */
   readonly length: number;
   #keys: { readonly index: KeyIndex | undefined } | undefined;
   #all: readonly PageRecord[] | undefined;
@@ -73,7 +73,7 @@ export class PageRecords {
   }
 }
 
-/** Whether all parts are single records. */
+/** Whether a page consists of single records only, without runs. */
 function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
   return parts.every((part) => part instanceof PageRecord);
 }
@@ -92,13 +92,13 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
   return index;
 }
 
-/** A run in a page. Most pages consist only of runs, and most records of runs are never created as objects. */
+/** A run on a page: adjacent records recognized together by a digest of their bytes. Record objects are created only on request. */
 export class PageRun {
   readonly run: KnownRun;
   readonly page: Body;
   /** Index of the run's first byte in the response body `page`. */
   readonly from: number;
-  /** Reads the creation times of the records. The run itself has their modification times. Undefined: they are null. */
+  /** Reads the creation times of the records; undefined if they have none. Their modification times are in `run`. */
   readonly stamps: Stamps | undefined;
 
   constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {
@@ -112,7 +112,7 @@ export class PageRun {
     return this.run.size;
   }
 
-  /** Creates the nth record of the run, from 0. */
+  /** Creates the object for the nth record of this run of records, from 0. */
   record(nth: number): PageRecord {
     return PageRecord.ofRun(this, this.run.member(nth));
   }
@@ -122,7 +122,7 @@ export class PageRun {
     return this.run.members.map((member) => PageRecord.ofRun(this, member));
   }
 
-  /** Adds the keys of all records of the run to `index`, in order. */
+  /** Adds the keys of all records of this run to `index`, in order. */
   addKeysTo(index: KeyIndex): void {
     this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
   }

@@ -24,7 +24,7 @@ export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
   return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
 }
 
-/** A reject that is JSON. */
+/** A rejected element that is valid JSON. */
 export interface RejectedJson {
   readonly reason: Exclude<RejectReason, 'unreadable'>;
   readonly raw: JsonValue;
@@ -32,7 +32,7 @@ export interface RejectedJson {
   readonly key: string | null;
 }
 
-/** A reject that is not JSON. */
+/** A rejected element that is not valid JSON. */
 export interface RejectedText {
   readonly reason: 'unreadable';
   /** Text of the element. For a list with hidden personal fields: a JSON text with `sha256` and `length` of the element's text. */
@@ -50,15 +50,15 @@ export interface SplitRecords {
   readonly rejectedAt: readonly number[];
 }
 
-/** The single records of a page that can be published, its runs and its rejects. */
+/** The records of a page: single ones that can be published, runs of records that were recognized together, and rejected ones. */
 export interface SplitPage extends SplitRecords {
-  /** Runs that were recognized as a whole. Their records are not in `keyed`. */
+  /** Runs of adjacent records that were recognized together. Their records are not in `keyed`. */
   readonly runs: readonly PageRun[];
 }
 
 /**
- * Separates the records of a page that can be published from the rejects. If any record has no key, or two records have the same key, the
- * runs are split into their records.
+ * Separates the records of a page that can be published from those that are rejected. Runs of records stay whole, unless any record of the
+ * page has no key, or two records have the same key.
  */
 export function splitPageRecords(records: PageRecords, volatile?: VolatileFields): SplitPage {
   const { keys, parts } = records;
@@ -126,7 +126,7 @@ function rejectOf({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
   return { reason: isJsonObject(json) ? 'no-key' : 'not-an-object', raw: json, key: null };
 }
 
-/** Whether to report a reject: true unless the same one has been reported before. */
+/** Whether to report a rejected record: false if one with equal reason and content has been reported before. */
 export type RejectFilter = (record: RejectedRecord) => boolean;
 
 /**
@@ -150,7 +150,7 @@ export function newRejects(
 
 const DIGEST_BYTES = 16;
 
-/** Digest of a reject's reason and of its content without volatile fields: 16 bytes, as a `latin1` string. */
+/** Digest of the reason of a reject and of its content without volatile fields: 16 bytes, as a `latin1` string. */
 export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: VolatileFields): string {
   return createHash('sha256')
     .update(`${reason} ${canonicalJson(volatile ? volatile.without(raw) : raw)}`)
@@ -160,7 +160,7 @@ export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: Volatil
 
 /** Result of {@link chooseKeyFields}: the key fields, or the names of all fields if no candidate is suitable. */
 type KeyChoice =
-  /** Names of the key fields: the first suitable one of the `candidates` of {@link chooseKeyFields}. */
+  /** Names of the key fields: the first of the `candidates` of {@link chooseKeyFields} that is suitable. */
   | { readonly fields: readonly string[] }
   /** No candidate is suitable. `seen` contains the sorted names of all fields, so that the operator can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
@@ -170,7 +170,7 @@ type KeyChoice =
  * key become dead letters.
  */
 const A_FEW = 1 / 10;
-/** Fraction that applies in place of {@link A_FEW} at the second attempt, which is made if no candidate was suitable at the first. */
+/** Largest fraction of the records that may have no key at the second attempt, which is made if no candidate was suitable at the first. */
 const MOST = 1 / 5;
 
 /**

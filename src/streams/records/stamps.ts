@@ -12,12 +12,12 @@ export class Stamps {
   readonly #updated: readonly string[];
   readonly #created: string | undefined;
   readonly #format: TimeFormat;
-  /** Fields that a transcoder has to return, so that {@link updatedIn} and {@link createdIn} can read the stamps. */
+  /** Fields that a transcoder (encoder of unparsed records) returns for {@link updatedIn} and {@link createdIn}. */
   readonly wanted: WantedFields;
 
   /**
-   * @param list Names of the top-level fields: `updated` has the modification time, in the first of these fields that is a time; `created`
-   * has the creation time.
+   * @param list Names of top-level fields. `updated`: fields with the modification time; the first one that contains a time is used.
+   * `created`: the field with the creation time.
    * @param format Notation of the times. Default: ISO 8601.
    */
   constructor(
@@ -50,7 +50,7 @@ export class Stamps {
     return this.#created === undefined ? null : this.#timeIn(json, this.#created);
   }
 
-  /** Returns what {@link updatedAt} returns for the record, from its {@link wanted} fields. They must be the first `instants`. */
+  /** Returns a transcoded record's modification time in epoch ms; null if none. `instants` must begin with those in {@link wanted}. */
   updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.updatedAt(fields);
     for (let nth = 0; nth < this.#updated.length; nth++) {
@@ -60,13 +60,13 @@ export class Stamps {
     return null;
   }
 
-  /** Returns what {@link createdAt} returns for the record, from its {@link wanted} fields. They must be the first `instants`. */
+  /** Returns a transcoded record's creation time in epoch ms; null if none. `instants` must begin with those in {@link wanted}. */
   createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.createdAt(fields);
     return instants[this.#updated.length] ?? null;
   }
 
-  /** Returns a text of the fields with a record's modification time. Records with different modification times have different texts. */
+  /** Returns the values of the fields with the modification time as canonical JSON. Records with different times have different texts. */
   updatedText(json: JsonValue): string {
     return canonicalJson(this.#updated.map((field) => valueOf(json, field) ?? null));
   }

@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 export interface VolatileFields {
   /** JSON Pointers to the volatile fields. */
   readonly pointers: readonly string[];
-  /** Returns the value without its volatile fields. Returns the same object if it has none. */
+  /** Returns the value without its volatile fields (those that differ from response to response); the same object if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
   /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;
