@@ -276,10 +276,10 @@ class Scan {
     this.#isReordered ||= joint.swapped || at.isBlind === true;
     if (records.length === 0 && !this.#pager.continuesAfterEmpty(page)) this.#emptyAt = begin;
     if (joint.anchored) return this.#positionAfterJoined(page, tell);
-    tell(joint.adrift ? 'adrift' : 'stepped-back');
     this.#leftOut.add(this.#standstill.failed(records, this.#leftOut.fields()));
-    if (joint.lacksDigests || this.#standstill.mustReadBlind())
-      return { ...requested, isBlind: true };
+    const isBlind = joint.lacksDigests || this.#standstill.mustReadBlind();
+    tell(joint.adrift && !isBlind ? 'adrift' : 'stepped-back');
+    if (isBlind) return { ...requested, isBlind: true };
     return joint.adrift ? joint.next : this.#pager.back(requested, joint.next);
   }
 
