@@ -14,7 +14,7 @@ import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 const OF_FLEET = 'account of a fleet: the name of its file in ACCOUNTS_DIR, without .env';
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
-/** Sets the exit code of a command that resolves to whether all is well. */
+/** Waits for a command and sets the exit code: 0 if `isFine` resolves to true, else 1. */
 async function exitWith(isFine: Promise<boolean>): Promise<void> {
   process.exitCode = (await isFine) ? EXIT.done : EXIT.failed;
 }
@@ -23,7 +23,7 @@ const TAKE_NAMES = ['peek', 'replay', 'resync', 'verify'];
 /** Names of the API's lists, and of the topics of their events and status changes. */
 const known = await knownNames();
 
-/** The description is read only for a command that takes such names, or its help. */
+/** Reads {@link known} from the API description. Returns empty lists if the command line contains no command that takes these names. */
 async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[]>> {
   const isNeeded = process.argv.some((word) => TAKE_NAMES.includes(word));
   if (!isNeeded) return { lists: [], topics: [] };

@@ -20,7 +20,7 @@ export interface Account {
   readonly name: string;
   readonly tokens: TokenSource;
   readonly lanes: Quotas['lanes'];
-  /** @param options.onUnmatchedField Called with each field that the settings name but no record has; see {@link unmatchedFields}. */
+  /** Opens a list. `onUnmatchedField` is called with each field that a setting names but no record has: see {@link unmatchedFields}. */
   readonly list: (
     list: ListDescription,
     options?: { onUnmatchedField?: (field: string) => void },
@@ -37,9 +37,9 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
    * because it works on the bytes that the API sent, in which no field is hidden yet.
    */
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
-  /** Hidden fields of the list; undefined if none are hidden. Also needed to hide the fields in images that were stored earlier. */
+  /** Hidden fields of the list; undefined if none are hidden. Also needed to hide the fields in records that were stored earlier. */
   readonly personal: PersonalFields | undefined;
-  /** Reads the stamps of the list's records. */
+  /** Reads the creation and modification times (stamps) of the list's records. */
   readonly stamps: Stamps;
   /** Volatile fields of the list. A change of only these fields publishes no event. */
   readonly volatile: VolatileFields;

@@ -43,7 +43,7 @@ export interface ApiOptions {
   readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
     Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
   readonly loginLimit: Limit;
-  /** Compares the responses of a list with what the API says of its quota. Default: they are not compared. */
+  /** Counts requests of others from the responses of a list; see {@link Quotas.reportsOf}. Default: they are not counted. */
   readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
@@ -55,8 +55,8 @@ export interface ApiOptions {
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
   /**
-   * Whether a request may be sent, such as during a valid lease. Called just before each request is written to its socket; if false, the
-   * request fails with `LEASE_OVER`. Default: always true.
+   * Returns whether a request may be sent now, for example whether the lease is valid. Called just before each request is written to its
+   * socket; if false, the request fails with `LEASE_OVER`. Default: always true.
    */
   readonly maySend?: () => boolean;
   /** Folder for the newest refresh token, if the API replaces refresh tokens. Default: it is held in memory. */
@@ -69,12 +69,12 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
-  /** Returns the function that sends requests of a list without decoding the responses. The list may differ from the description's. */
+  /** Returns the function that sends requests of a list and does not decode the responses. `list` may be a modified copy. */
   readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
 }
 
-/** Access to one list of the API. No personal fields are hidden, unless `pages` is called with `hide`. */
+/** Access to one list of the API. Personal fields are visible unless the option `hide` of `pages` hides them. */
 export interface ApiList {
   /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;

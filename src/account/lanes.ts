@@ -7,35 +7,35 @@ import type {
   SharedBucket,
 } from '../streams/quota/token-bucket.ts';
 
-/** The lanes of one list, each with its share of the quota. */
+/** The lanes of one list: a limit for each kind of its requests (polls, sweeps, ...), with a share of the quota. */
 export interface Lanes {
   /** Lane of polls for new changes. It is served before all other lanes of the list (only permits for guests are served earlier). */
   readonly poll: Limit;
   /**
-   * Lane of lookback polls, and of refetches of records whose reads overlapped. Its share is a third of the quota that the lanes
-   * `initialSnapshot`, `sweep` and `singleRecords` have left over in the last quota window.
+   * Lane of lookback polls (which read an older window again), and of requests for single records whose newest state is uncertain. Its
+   * share is a third of the quota that initial snapshot, sweeps and single records did not use in the last quota window.
    */
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Lane of the initial snapshot, the sweeps and the resyncs of a list that is not polled. It may use the whole quota; if other lists share
-   * the quota, it is the lane `initialSnapshot` instead.
+   * Lane of the full scans and the resyncs of a list that is not polled. It may use the whole quota. If lists share the quota, it is the
+   * lane `initialSnapshot` instead.
    */
   readonly fullScan: Limit;
   /**
-   * Lane of sweeps of a polled list. Its share is what polls at the configured interval are expected to leave of the quota, at least
-   * {@link SWEEP_SHARE}.
+   * Lane of the recurring full scans (sweeps) of a polled list. Its share is what polls at the configured interval leave of the quota, at
+   * least {@link SWEEP_SHARE}.
    */
   readonly sweep: Limit;
   /**
-   * Lane of refetches of single records that a sweep did not show, of resyncs, and of sweeps for which a certificate request waits. Its
-   * share is what polls are expected to leave of the quota, at least {@link SINGLE_RECORDS_SHARE}.
+   * Lane of resyncs, of requests for single records that a full scan (sweep) did not show, and of sweeps that a certificate request waits
+   * for. Its share is what polls at the configured interval leave of the quota, at least {@link SINGLE_RECORDS_SHARE}.
    */
   readonly singleRecords: Limit;
   /**
-   * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on the reads
-   * `beside` that run at the same time.
+   * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on which other reads
+   * of the list (`beside`) run at the same time.
    */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
   /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
@@ -43,19 +43,19 @@ export interface Lanes {
 }
 
 /**
- * Reads that run at the same time as a list's polls: the initial snapshot (`first-read`), reads for deletion proofs, resyncs or certificate
- * requests (`asking`), or none (`nothing`).
+ * Reads that run at the same time as a list's polls: the initial snapshot (`first-read`), a resync or requests that a certificate or a
+ * proof of deletions needs (`asking`), or none of these (`nothing`).
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' | 'singleRecords';
 
-/** The lanes of a list in one bucket, which can be combined with those of another bucket. */
+/** The lanes of a list in one quota's token bucket. Each can be combined with the lane of the same name in another bucket. */
 export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
- * Combines the lanes of a list in a quota that it shares with other lists (`all`) and in a quota of its own. A request needs a token of both
- * and of each further limit. The order of requests is that of `all`.
+ * Combines the lanes that a list has in its quotas: in `all`, which other lists may share, and in `own`, if there is a second one. A
+ * request needs a token of each quota and of each limit in `further`. Waiting requests are served in the order of `all`.
  */
 export function lanesTogether(
   all: BucketLanes,
@@ -93,16 +93,16 @@ export interface LanesOptions {
  * an hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
-/** Fraction of the quota that polls leave to sweeps while the list has no initial snapshot and no requests of the lane `singleRecords`. */
+/** Fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */
 const SWEEP_SHARE = 0.05;
 
 /**
- * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first, and pace themselves by
- * {@link Lanes.pollSpacingMs}. Every other lane has a maximum share and gets only requests that polls leave.
+ * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first; their caller spaces them by
+ * {@link Lanes.pollSpacingMs}. Every other lane has a maximum share, and gets only the requests that polls leave.
  *
- * The initial snapshot gets `firstReadPercent` of the quota, or more if polls are too rare to need the rest. Once polls have run for a
- * quota window, the snapshot gets all requests that polls did not use in that window: if responses are slow, polls run less often than
- * their share allows.
+ * The initial snapshot may use `firstReadPercent` of the quota, or more if polls at their interval do not need the rest. Once polls have
+ * run for a quota window, it may also use most of what they left unused in the last window: with slow responses, polls use less than their
+ * share.
  */
 export function lanesOf(options: LanesOptions): BucketLanes {
   const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;

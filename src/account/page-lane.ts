@@ -29,11 +29,11 @@ export interface PageLane {
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
-  /** Returns the function that settles a read once its records are committed or dropped: ends its span and releases its page slot. */
+  /** Returns a function to call once the records of a read are committed or dropped. It closes the read and releases its page slot. */
   readonly settler: (span: Span) => () => void;
 }
 
-/** Options that all lanes of one list share. */
+/** Options that are the same for all lanes of a list (polls, initial snapshot, sweeps, resyncs, ...). */
 export interface PageLanesOptions {
   readonly task: {
     readonly config: Pick<Config, 'poll'>;
@@ -45,8 +45,8 @@ export interface PageLanesOptions {
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
   /**
-   * Fields that are ignored when anchors are compared, because they differ in every response. A field detected in one lane is ignored in
-   * all lanes.
+   * Fields that are ignored when records of two pages are compared, because they differ in every response. A field detected by one kind of
+   * read is ignored by all.
    */
   readonly leftOut: LeftOut;
   /** Chooses the list offset and the size of the next page. What one lane observes about the server's paging applies to all lanes. */
@@ -123,9 +123,10 @@ export function pageLanes(
 type Tell = NonNullable<PagesOptions['onTrouble']>;
 
 /**
- * Requests the total of a list before and after a scan: the pages have the first total, and the last page has the second one, so that a
- * total that changed is noticed. If a scan of a single page has two different totals, the page has none. A scan that read fewer records
- * than the first total says is unsettled only if the total did not change, or records were reordered.
+ * Scans a list whose total needs a request of its own. The total is requested before and after the scan. Each page gets the first total,
+ * except the last page, which gets the second one, so that a change is noticed. A scan of a single page gets no total if the two differ.
+ *
+ * If the total changed and no record was reordered, the trouble `unsettled` is not reported: the change explains the number of records.
  */
 function counted(
   scan: (onTrouble: Tell, total: number | undefined) => Observable<ScanPage>,

@@ -25,7 +25,7 @@ export interface CertifyJob {
   readonly resource: string;
 }
 
-/** A resync or certificate request, as far as it concerns one of the lists that it names. */
+/** The part of a resync or certificate request that concerns one list. */
 export type SignalJob =
   ({ readonly type: 'resync' } & ResyncJob) | ({ readonly type: 'certify' } & CertifyJob);
 
@@ -67,7 +67,7 @@ export class PendingJobs {
     return new Map(this.#readTo);
   }
 
-  /** To be called after the topic was deleted and recreated: it is then read from its beginning. */
+  /** Resets the position after the signals topic was deleted and recreated, so that it is read from its beginning. */
   topicRecreated(): void {
     this.#readTo.clear();
   }

@@ -31,17 +31,17 @@ export interface QuotaOptions {
  */
 const GUEST_SHARE = 0.2;
 const GUEST_RANK = -1;
-/** Fraction of the login quota that guests may use. Guests' logins are served after the service's own logins. */
+/** Fraction of the login quota that guests (processes beside the service) may use. The service's own logins are served first. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Longest time, in ms, by which a declaration dates a request later than the stored request times do: a declaration rounds up to a second
- * and adds the possible delay of a request.
+ * Maximum difference, in ms, between the time of a request in a declaration and its earlier stored time: the declaration rounds up to a
+ * full second and adds the possible delay of the request.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**
- * How far a stored request time can be in the future, in ms: until the end of a lease. Later times come from a clock that was set back
- * since.
+ * Largest plausible distance of a stored request time into the future, in ms: the longest lease and the delay of a request. A later time
+ * was stored before the clock was set back, and is lowered to this distance.
  */
 export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
@@ -53,7 +53,7 @@ export class Quota {
   readonly name: string;
   readonly capacity: number;
   readonly bucket: SharedBucket;
-  /** The part of the quota from which guest processes are granted permits. */
+  /** Limit for requests of guests (other processes, such as `check`): the service grants them permits from this part of the quota. */
   readonly guests: Limit;
   /** Request times of this process and of earlier ones, stored in the state folder; undefined if request times are not stored. */
   readonly storedStarts: RecentStarts | undefined;
@@ -112,9 +112,9 @@ export class Quota {
   }
 
   /**
-   * Counts the requests that the predecessor (`sent`) and guests have declared in the ledger. If the predecessor used this state folder
-   * (`isOurs`) and none of its request times are missing there ({@link #hasAll}), these times are counted in place of `sent`, because they
-   * are exact. The stored times are also counted if `sent` is undefined. The declarations of guests are counted in all cases.
+   * Counts the requests of earlier processes: those that guests have declared, and those of the predecessor. For the predecessor, its
+   * declaration `sent` is counted, except in two cases in which the stored request times are counted: `sent` is undefined, or the
+   * predecessor used this state folder (`isOurs`) and no time is missing there ({@link #hasAll}). Stored times are exact.
    */
   inherit(
     sent: DatedDeclaration | undefined,

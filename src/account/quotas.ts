@@ -47,28 +47,28 @@ export interface QuotasOptions {
    */
   readonly writer?: LedgerWriter;
   /**
-   * Id of this process. {@link Quotas.inherit} stores it with `writer`, as the process that writes the request times from then on. Default:
-   * no id is stored.
+   * Id of this process. {@link Quotas.inherit} stores it in `writer`: from then on, the stored request times are those of this process.
+   * Default: no id is stored.
    */
   readonly instance?: string;
-  /** Called once for each quota that others use, too, as the API reports. Default none. */
+  /** `onQuotaShared` is called once for each quota, when the API's responses show that others use it, too. Default: not called. */
   readonly hooks?: Pick<Hooks, 'onQuotaShared'>;
 }
 
-/** One quota of lists that is open, with its lanes. */
+/** An open quota of one or several lists, with its lanes. */
 interface OpenQuota {
   readonly quota: Quota;
   readonly lanes: BucketLanes;
   readonly reported: ReportedUse;
 }
 
-/** The quotas of one list: the one that it shares with other lists, if any, then its own. */
+/** The quotas of one list: first the one that it shares with other lists, if any, then its own, if any. */
 interface ListQuotas {
   readonly quotas: readonly OpenQuota[];
   readonly lanes: Lanes;
 }
 
-/** A limit a second. It is neither stored nor declared: a successor waits until its predecessor's requests do not count any more. */
+/** A per-second limit. It is neither stored nor declared: a successor waits until the predecessor's requests do not count any more. */
 interface SecondLimit {
   readonly bucket: SharedBucket;
   readonly capacity: number;
@@ -80,8 +80,8 @@ export function quotas(options: QuotasOptions): Quotas {
 }
 
 /**
- * Request quotas of one account at the API: one for logins, and one for each list, one for all lists together, or both. Beside these quotas
- * a minute, the API may have limits a second.
+ * Per-minute quotas of one account at the API: one for logins, and for lists either one each, one for all together, or both. Limits per
+ * second, if the API has any, apply in addition.
  */
 export class Quotas {
   readonly #options: QuotasOptions;
@@ -94,7 +94,7 @@ export class Quotas {
   readonly #lists = new Map<Resource, ListQuotas>();
   readonly #secondLimits: SecondLimit[] = [];
   readonly #keySecond: readonly SharedBucket[];
-  /** Lists whose lanes were requested. */
+  /** Lists for which {@link lanes} was called. */
   readonly #requested = new Set<Resource>();
   /** Declarations in the ledger that other processes have written so far. A quota that is opened later counts their requests. */
   #others: readonly DatedDeclaration[] = [];
@@ -133,8 +133,8 @@ export class Quotas {
   }
 
   /**
-   * Compares the responses of a list with what the API says of its quota. To be called when a request is sent; the returned function when it
-   * ends, with its response.
+   * Returns a function to call for each request that is sent. It returns another function, to call with the response, or with undefined if
+   * there is none. From the remaining number that responses report, the requests of others are counted against the list's quota.
    */
   reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
     return () => this.#listOf(resource).quotas[0]!.reported.begin();
@@ -262,7 +262,7 @@ export class Quotas {
     return opened;
   }
 
-  /** Opens a limit of `capacity` requests a second; empty if there is none. */
+  /** Opens a limit of `capacity` requests a second. Returns an empty array if `capacity` is undefined. */
   #secondLimit(capacity: number | undefined): SharedBucket[] {
     if (capacity === undefined) return [];
     const { scheduler } = this.#options;
@@ -272,7 +272,7 @@ export class Quotas {
     return [bucket];
   }
 
-  /** Makes each limit a second wait for its window from the last request on that a predecessor may have sent, at `sentUntil` (ms). */
+  /** Counts each per-second limit as used up at `sentUntil` (ms: the latest possible request of a predecessor), plus its possible delay. */
   #waitSecond(sentUntil: number): void {
     const at = sentUntil + MAX_REQUEST_DELAY_MS;
     for (const { bucket, capacity } of this.#secondLimits) {

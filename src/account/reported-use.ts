@@ -7,35 +7,35 @@ import type { HttpResponse } from '../streams/http/http.ts';
 export interface ReportedUseOptions {
   readonly rules: Pick<AnswerRules, 'remaining' | 'resetMs' | 'isFree'>;
   readonly scheduler: SchedulerLike;
-  /** Called with the number of requests that others have sent since the last call. */
+  /** Called with the number of requests of other users of the quota that were detected since the last call. */
   readonly onOthers: (count: number) => void;
-  /** Called when no requests remain, with the time in ms at which the quota begins anew. */
+  /** Called when no requests remain, with the time at which the quota is reset, in ms on the scheduler's clock. */
   readonly onUsedUp: (until: number) => void;
 }
 
 /**
- * How far the reported number may rise without a new beginning, by the number of requests that were in flight with the response's: by
- * their own number, and as much again for others. Too small: others are missed while responses overtake each other. Too large: others are
- * missed after a quota of which little was used has begun anew.
+ * Allowance for responses that overtake each other: the reported number may rise by this factor times the number of this process's requests
+ * that overlapped the response's request, before the quota counts as reset. Half of it is for requests of others. Too small: requests of
+ * others are missed while responses overtake each other. Too large: they are missed after the reset of a little-used quota.
  */
 const OVERTAKEN = 2;
 
-/** A response from which others' requests are counted. */
+/** The response with which later responses are compared to count the requests of others. */
 interface Base {
-  /** The number of requests that remained. */
+  /** Number of remaining requests that this response reported. */
   readonly remaining: number;
-  /** Number of this process's requests that `remaining` includes for certain. */
+  /** Number of this process's requests that the API has certainly subtracted from `remaining`. */
   readonly included: number;
-  /** The smallest number of requests that remained since. */
+  /** Smallest number of remaining requests that a response reported since this one. */
   least: number;
-  /** Number of requests of others that are counted. */
+  /** Number of requests of other users of the quota that were counted since the base. */
   others: number;
 }
 
 /**
- * The use of one quota as the API reports it. Requests of others are those by which the reported number has fallen more than this process
- * can have caused. Requests in flight may or may not be included in a response, so the count is never too high. It begins anew whenever
- * the reported number rises, as when the quota begins anew.
+ * Counts the requests that others send against one quota, from the number of remaining requests that the API reports: the decrease since a
+ * base response, less the requests of this process. Requests in flight are subtracted, too, so the count is never too high. When the number
+ * rises by more than {@link OVERTAKEN} allows, the API has reset the quota, and the response becomes the new base.
  */
 export class ReportedUse {
   readonly #options: ReportedUseOptions;
@@ -59,7 +59,7 @@ export class ReportedUse {
     };
   }
 
-  /** @param included Number of this process's requests that the response includes for certain. */
+  /** @param included Number of this process's requests that the API has certainly subtracted from the number it reports in `answer`. */
   #compare(answer: HttpResponse, included: number): void {
     const { rules, scheduler, onOthers, onUsedUp } = this.#options;
     const remaining = rules.remaining(answer);

@@ -33,11 +33,11 @@ export type ResyncOutcome = Pick<ResyncAck, 'status' | 'message'>;
 /** Outcome of a certificate request, as reported in its acknowledgement. */
 export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
 
-/** Requests from the signals topic that concern one list, for the list's task. */
+/** Resync and certificate requests in the signals topic that concern one list, and their acknowledgements. */
 export interface TaskJobs {
   /** Resync requests: first all pending ones, oldest first, then new ones. Never completes or errors. */
   readonly resyncs$: Observable<ResyncJob>;
-  /** Certificate requests: first all pending ones, oldest first, then new ones. Never completes or errors. */
+  /** Requests for a certificate of a full scan: first all pending ones, oldest first, then new ones. Never completes or errors. */
   readonly certifications$: Observable<CertifyJob>;
   /**
    * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. Until
@@ -58,7 +58,7 @@ export interface SignalJobsOptions {
   readonly resources: readonly string[];
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onResync' | 'onSignalIgnored' | 'onSignalsFailed'>;
-  /** Called when a guest requests permits for the account. Not called for requests that were in the topic at the start. */
+  /** Called with each new request of another process for permits. Requests that were in the signals topic at the start are left out. */
   readonly onPermitsRequest?: (request: PermitsRequest) => void;
 }
 

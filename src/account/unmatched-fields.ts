@@ -7,7 +7,7 @@ import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnmatchedFieldsOptions {
   readonly pii: PiiConfig;
-  /** JSON Pointers to volatile fields. Default: none. */
+  /** JSON Pointers to volatile fields: a change of only these publishes no event. Default: none. */
   readonly volatile?: readonly string[];
   readonly resource: Resource;
   /**

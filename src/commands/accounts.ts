@@ -15,8 +15,8 @@ import { stdoutColors, tableLines } from './terminal.ts';
 
 /**
  * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state, accounts with
- * problems first. The data come from the fleet's topic, from the fleet's membership (it shows which owners are alive), and from the files
- * in ACCOUNTS_DIR, if that is set. Resolves to whether every account has an owner and a valid file.
+ * problems first. The data come from the fleet's topic, its membership (which owners are alive), and the files in ACCOUNTS_DIR, if that is
+ * set. Resolves to false if an account has no owner or an invalid file, has failed, or is quarantined.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
   const source = processSource();

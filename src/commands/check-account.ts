@@ -111,8 +111,8 @@ async function checkSubjects(
 }
 
 /**
- * Throws if the topic of a list's events has another number of partitions than the list's cursor records. Lists without a cursor are
- * skipped.
+ * Throws if the number of partitions of a list's event topic differs from the number in the list's cursor (its committed progress). Lists
+ * without a cursor and topics without messages are skipped.
  */
 async function expectPartitionsOf(
   config: ConfigWith<'kafka'>,

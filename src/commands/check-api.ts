@@ -57,8 +57,8 @@ const LOGIN_PATIENCE_MS = 10_000;
 /** How long to try to acquire permits while other processes use up the quota, in ms. */
 const QUOTA_PATIENCE_MS = 20_000;
 /**
- * How long a request for a list may wait for the quota, in ms. Longer than {@link QUOTA_PATIENCE_MS}, so that a lack of permits is reported
- * as such; it ends a check at a quota of a few requests a minute.
+ * Longest time for which a request for a list may wait for the quota, in ms; then the check of that list fails, as at a quota of a few
+ * requests a minute. Longer than {@link QUOTA_PATIENCE_MS}, so that the more precise error `NO_PERMITS` comes first.
  */
 const LIST_PATIENCE_MS = 30_000;
 /**
@@ -83,8 +83,9 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
 }
 
 /**
- * Measures the claims of the API's description (`check --measure`). Findings are those of the quota and the login, and one for each list
- * that could not be measured. Measurements are by list. Without Kafka the requests count only in this process.
+ * Tests by requests whether the API behaves as its description says (`check --measure`). `findings` are those of the quota and the login,
+ * and one for each list without measurements; `lists` has the measurements by list. Without Kafka, other processes do not count the
+ * requests.
  */
 export async function measureApi(
   config: ConfigWith<'api'>,
@@ -146,16 +147,16 @@ async function withQuota(
 }
 
 /**
- * Returns how many permits to reserve first for each quota: one for the login, and for each list the maximum number of requests that its
- * check may send. The check of a list without dates sends up to four requests: the first page, a page at another list offset, the end of
- * the list, and a record beyond the end. The check of a list with dates sends up to eight: the first three of these, three that measure the
- * dates, and two that count the list's records in two windows. Requests beyond these numbers wait until more permits are reserved.
+ * Returns how many permits to acquire first for each quota: one for the login, and for each list the number of requests that its check
+ * usually sends; more are acquired if needed. A list without dates takes up to four: the first page, a page at another list offset, the
+ * last records, and a record beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates,
+ * and two to count the records of two windows.
  */
 function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
   return batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
 }
 
-/** Returns one permit for the login, and for each quota of lists the sum of `countOf` its lists. */
+/** Returns how many permits to acquire for each quota: one for logins, `countOf(list)` for a list's quota, their sum for a shared one. */
 function batchSizes(
   { resources, description }: ConfigWith<'api'>,
   countOf: (list: ListDescription) => number,
@@ -171,7 +172,7 @@ function batchSizes(
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
 class ApiCheck {
   readonly #config: ConfigWith<'api'>;
-  /** Undefined without Kafka. */
+  /** Source of permits for the check's requests. Undefined without Kafka; no permits are needed then. */
   readonly #guest: Guest | undefined;
   readonly #quota: Quotas;
   readonly #api: Api;
@@ -370,7 +371,7 @@ class ApiCheck {
     if (isPermanent || this.#failedLogins >= MAX_FAILED_LOGINS) this.#lasting$.error(error);
   }
 
-  /** Returns `limit`, extended to emit `what` in `#granted$` each time the quota lets a request start. */
+  /** Returns a limit that works like `limit`, and emits `what` in `#granted$` each time it lets a request start. */
   #announced(what: string, limit: Limit): Limit {
     const granted = () => this.#granted$.next(what);
     const announced = <T>(source: Observable<T>) => limit(source).pipe(tap(granted));

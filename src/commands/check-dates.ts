@@ -18,9 +18,9 @@ export interface DatesCheck {
 }
 
 /**
- * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. The measurement takes three
- * requests if the dates work as documented. If a request with dates fails until `ask` gives up, and a request without dates succeeds, the
- * finding is that the API does not respond to requests with dates.
+ * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. This takes three requests if
+ * the dates work as documented. If a request with dates gets no response until `ask` gives up, but one without dates does, the finding is
+ * that the API does not respond to requests with dates.
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.

@@ -18,7 +18,7 @@ import type { SettingsSource } from './one-account.ts';
 /** Number of accounts checked at the same time: each has connections of its own. */
 const MAX_AT_A_TIME = 4;
 
-/** Checks Kafka and the registry once, and the file, login and lists of each account. Returns a finding for each of these checks. */
+/** Checks Kafka and the registry once, and the file, login and lists of each account. An account's checks give one finding. */
 export async function checkFleet(source: SettingsSource): Promise<readonly Finding[]> {
   let files: ReadonlyMap<string, AccountFile> = new Map();
   let config: ConfigWith<'kafka' | 'registry'> | undefined;

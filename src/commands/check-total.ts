@@ -8,7 +8,7 @@ import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { TimeFormat } from '../description/time-format.ts';
 
-/** Number of records requested at the end of the list, to see whether the API serves it to its end. */
+/** Number of records requested at the end of the list, to test whether the API serves the list completely. */
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
@@ -19,7 +19,7 @@ const MARGIN = 20;
 
 export interface TotalToCheck {
   readonly pageSize: number;
-  /** Name of the list's total in messages. */
+  /** Name of the list's total in printed texts, such as `total_records`. */
   readonly totalName: string;
   readonly keyFields: readonly string[];
   /** Whether the API interprets modification dates in requests as documented. */
@@ -31,9 +31,10 @@ export interface TotalToCheck {
 }
 
 /**
- * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then the totals of two
- * adjacent windows, which together should be the list's total. If they are not, it also requests a record beyond the list's total, and the
- * totals of two windows that are two days apart. A list that fits on one page is not checked.
+ * Checks whether the API serves a list to its end, with at most six requests. A list without a total, or that fits on one page, is not
+ * checked. The last records are requested first. If an API may stop counting at the list's total (a round number), further requests follow:
+ * the totals of two adjacent windows of modification dates, which together should be the list's total; if they are not, a record beyond the
+ * total, and the totals of two windows that are two days apart. Windows are requested only if the API interprets dates as documented.
  *
  * @param first The list's first page.
  * @returns A description of the problem, or of a possible one; undefined if the list is served completely.
@@ -89,8 +90,8 @@ function middleOf(pages: readonly Answer[]): number | undefined {
 }
 
 /**
- * Returns the sum of two totals: of the records modified until `until`, and of those modified from `from` on, both in epoch ms. Undefined
- * if the API reports no totals or refuses the dates.
+ * Returns the number of records modified until `until` plus the number of those modified since `from` (epoch ms), from the totals of two
+ * responses. Undefined if the API reports no totals or refuses the dates.
  */
 async function countInWindows(
   ask: (dates: ProbeDates) => Promise<Answer>,

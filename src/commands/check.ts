@@ -5,16 +5,15 @@ import { findingsTable } from './findings.ts';
 import { processSource } from './one-account.ts';
 
 /**
- * `cellarstream check`: tries once everything that `run` requires, and prints the results as a table: the details of one account, or a line
+ * `cellarstream check`: tests once everything that `run` requires, and prints the results as a table: the details of one account, or a line
  * for each account of a fleet. Resolves to whether everything works.
  *
- * `check` opens a transactional id of its own in Kafka, which brokers forget after a week. It writes nothing to Kafka but requests for
- * permits and declarations in the ledger.
+ * In Kafka, `check` opens a transactional id of its own, which brokers forget after a week. It writes only requests for permits, and
+ * declarations in the ledger.
  *
- * The requests of `check` count against the account's quota. If the service is running, `check` requests permits from it. If not, `check`
- * declares its requests in the ledger. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only its own
- * requests. A service that is running then may exceed the quota together with `check`; if the service can't reach Kafka either, its lease
- * expires within 11 s, and it sends no requests from then on.
+ * The requests of `check` to the API count against the account's quota. `check` requests permits for them from the running service or, if
+ * none runs, declares them in the ledger. If it can't write to the ledger, only `check` itself counts them, and a running service may
+ * exceed the quota together with it. A service that can't reach Kafka either stops sending requests within 11 s, when its lease expires.
  */
 export async function checkCommand({
   account,

@@ -50,7 +50,7 @@ export interface CsvRow {
 type ParserState = 'start' | 'plain' | 'quoted' | 'quote';
 
 /**
- * Parses CSV (RFC 4180): commas, quotes doubled within quotes, any line ending. Empty lines are skipped.
+ * Parses CSV (RFC 4180): commas, quotes doubled within quotes, lines that end with LF or CRLF. Empty lines are skipped.
  *
  * @throws SyntaxError with the line number, if a quote is misplaced.
  */

@@ -169,8 +169,8 @@ class DemoOutput {
 }
 
 /**
- * Throws if a service already publishes under the demo's prefix. The demo would fence that service, which may be another demo that runs the
- * Kafka that this demo uses.
+ * Throws if a service already publishes under the demo's prefix, because the demo would fence it. The service may be that of another demo
+ * whose Kafka this demo uses.
  *
  * @throws CellarstreamError `SETTINGS`.
  */

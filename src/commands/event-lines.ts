@@ -115,7 +115,7 @@ function pathOf({ subject, subjectId, field }: StatusChange, table?: StatusTable
   return `${path}${idText(subjectId)}.${field}`;
 }
 
-/** A status change, from a message or as the service reports it. */
+/** The parts of a status change that a printed line shows. */
 type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'field' | 'from' | 'to'>;
 
 /** Formats a status and its values, such as `line[7].status open → sent`; the subject is left out for a status of the record itself. */

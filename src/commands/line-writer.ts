@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 
 /** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */
 export interface LineWriter {
-  /** Adds a line. Returns a promise if the caller has to wait because the stream's reader is slow. */
+  /** Adds a line. If it fills a chunk, returns a promise that resolves once the chunk is written: the caller waits for a slow reader. */
   write(line: string): Promise<void> | undefined;
   /** Resolves once all lines passed to `write` are written, or the stream is closed. */
   flush(): Promise<void>;

@@ -13,8 +13,8 @@ import { datesText } from '../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 
 /**
- * When the service fails to read the signals topic and retries within this time (ms), the failure is logged at level debug instead of warn,
- * since it probably resolves itself.
+ * Retry delay from which a failure to read the signals topic is logged at level warn, in ms. Failures with a shorter delay are logged at
+ * debug: they usually pass.
  */
 const WARN_AFTER_MS = 500;
 /** Interval of the log lines about an initial snapshot's progress, for each list, in ms. */
@@ -31,10 +31,10 @@ const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
  */
 const UNPROVEN_SWEEPS = 3;
 
-/** Log text about a list whose description gives a full scan no proof. */
+/** Log text about a list whose description does not let a full scan prove that a missing record was deleted. */
 const NO_PROOF_OF_ABSENCE =
   'a record that is missing from this list is not published as deleted, only one that the list shows as deleted: it has no total, and its pages do not overlap or are not sorted by the key, so a missing record may have moved. For deletions, its description needs total, one, deleted, agreed: true, or a request that sorts by the key';
-/** Log texts about troubles of scans, in place of the general one. */
+/** Log texts for kinds of scan trouble that the general text does not describe. */
 const SCAN_TROUBLES: Readonly<Partial<Record<ScanTrouble, string>>> = {
   shifted:
     'a page repeats records of the page before it: the cursor of the list acts like an offset, so records may be missed when others are deleted',
@@ -51,7 +51,7 @@ type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommi
  * once a minute, and problems of single records at most every ten seconds as one line with their number. The content of records is never
  * logged.
  *
- * @param lists The API's lists. Default: lists have no names for their totals.
+ * @param lists The API's lists, from which log texts take the names of totals. Default: every total is called "the total".
  */
 export function logHooks(
   logger: LineLogger,
@@ -61,7 +61,7 @@ export function logHooks(
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
   const tallies = new Map<string, PublishedTally>();
-  /** Number of missing keys of each list when its deletions were last held back. */
+  /** Number of missing keys in the last `onHeld` call of each list. If it changes, the error is logged at once. */
   const lastMissing = new Map<string, number>();
   /** Lists that were reported as lists whose full scans can not prove deletions. */
   const unprovable = new Set<string>();

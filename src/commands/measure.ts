@@ -12,9 +12,9 @@ import type { SettingsSource } from './one-account.ts';
 import { printLine, stdoutColors, tableLines } from './terminal.ts';
 
 /**
- * `cellarstream check --measure`: tests the claims of the API's description by requests that only read, and prints a line for each finding,
- * then the property `measured` of the description. The lines before it are YAML comments, so the whole output is a file for `MEASURED`.
- * Resolves to whether every list was measured and no claim was refuted.
+ * `cellarstream check --measure`: tests by read-only requests whether the API behaves as its description says. Prints a line for each
+ * finding, then the property `measured` of the description. The lines before it are YAML comments, so the output is a valid file for the
+ * setting `MEASURED`. Resolves to whether every list was measured and nothing in the description was refuted.
  */
 export async function measureCommand(source: SettingsSource, account?: string): Promise<boolean> {
   const config = oneAccount(source, account, ['api']);

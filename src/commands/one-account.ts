@@ -59,12 +59,11 @@ export function replaySettings(
 }
 
 /**
- * Returns the prefix of an account's topics. Without `account` or with ACCOUNTS_DIR, it is the prefix in the given settings. Otherwise the
- * account's file is not available: the prefix is `<TOPIC_PREFIX>.<account>` if Kafka has a fleet's topic under TOPIC_PREFIX, else
- * TOPIC_PREFIX if ACCOUNT_NAME is `account`. For an account whose file sets a prefix of its own, the user has to set TOPIC_PREFIX to that
- * prefix.
+ * Returns the prefix of an account's topics. Without `account` or with ACCOUNTS_DIR, it is the prefix in the given settings. Otherwise it
+ * is `<TOPIC_PREFIX>.<account>` if Kafka has a fleet's topic under TOPIC_PREFIX, or TOPIC_PREFIX if `account` is ACCOUNT_NAME. This does
+ * not find the topics of an account whose file sets its own prefix: the user sets TOPIC_PREFIX to that prefix.
  *
- * @throws CellarstreamError `SETTINGS` if neither is the case.
+ * @throws CellarstreamError `SETTINGS` if Kafka has no fleet under TOPIC_PREFIX and `account` is not ACCOUNT_NAME.
  */
 export async function replayedPrefix(
   { account: own, accountsDir, topics }: ConfigWith<'kafka' | 'registry'>,

@@ -4,10 +4,10 @@ import { CellarstreamError } from '../core/errors.ts';
 import { readMeasured, refutations } from '../description/measured.ts';
 
 /**
- * Throws if a measurement refuted a claim about one of the lists to read: the one in the file that `MEASURED` names, otherwise the one in
- * the description.
+ * Throws if a measurement has refuted a statement of the description about one of `resources`. The measurement is the one in the file that
+ * `MEASURED` names; without that setting, the one in the description.
  *
- * @throws CellarstreamError `SETTINGS`, with one line for each refuted claim.
+ * @throws CellarstreamError `SETTINGS`, with one line for each refuted statement.
  */
 export function expectNotRefuted({
   measuredFile,

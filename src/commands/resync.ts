@@ -16,10 +16,10 @@ import { printLine } from './terminal.ts';
 
 export interface ResyncFlags {
   readonly account?: string;
-  /** Key of the single record that is to be published again, in digits: the number of an order. */
+  /** Key of the single record to publish again: an order number, as decimal digits. Default: all records of the lists. */
   readonly order?: string;
   readonly resource?: Resource;
-  /** ISO 8601 time; UTC if it has no zone. */
+  /** Publishes only records modified at this time or later (ISO 8601; UTC without a zone). Default: records of any time. */
   readonly since?: string;
   readonly wait: boolean;
   /** Longest time to wait for acknowledgements, in seconds; 0: no limit. */

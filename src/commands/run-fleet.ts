@@ -8,7 +8,7 @@ import type { SettingsSource } from './one-account.ts';
 import { expectNotRefuted } from './refuted.ts';
 import { logSettings, runLogged } from './service-log.ts';
 
-/** `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until a signal. */
+/** `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until a signal. `believe` skips {@link expectNotRefuted}. */
 export async function runFleetCommand(source: SettingsSource, believe: boolean): Promise<void> {
   const config = loadConfig({ ...source, needs: ['kafka', 'registry'] });
   if (!believe) expectNotRefuted(config);

@@ -13,7 +13,7 @@ export const SHARED_QUOTA = 'all';
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
-/** Window in which requests are counted against a limit a second, in ms. */
+/** Window in which requests count against a per-second limit, in ms. */
 export const SECOND_WINDOW_MS = 1_000 + HEADROOM_MS;
 /**
  * Longest time, in ms, after which a request that this process gave up may still reach the API. If it is too small, the API may count more
@@ -100,10 +100,10 @@ export interface TimedCount {
 }
 
 /**
- * Returns the declared requests of a quota that a successor has to count. The time of each request is the latest at which it can have
- * reached the API.
+ * Returns the requests that one quota's part of a declaration stands for, each with the latest time at which it may reach the API. For
+ * requests in flight, and those that may still start, that is the end of the lease plus {@link MAX_REQUEST_DELAY_MS}.
  *
- * @param sentBefore Latest time at which the declaration can have been sent, in ms on the successor's clock.
+ * @param sentBefore Latest time at which the declaration may have been sent, in ms on the reader's clock.
  */
 export function latestArrivals(
   { used, underWay, more }: QuotaDeclaration,
@@ -115,7 +115,7 @@ export function latestArrivals(
   return [...made, toCome].filter(({ count }) => count > 0);
 }
 
-/** A declaration of the ledger, and the latest time at which it can have been sent, in ms on the reader's clock. */
+/** A declaration in the ledger, with the latest time at which its process may have sent it, in ms on the reader's clock. */
 export interface DatedDeclaration {
   readonly declaration: LedgerDeclaration;
   readonly latestSentAt: number;
@@ -139,9 +139,7 @@ export function declarationsIn(
   });
 }
 
-/**
- * Returns the declared requests that the quota `name` has to count, from all matching parts of the declaration; see {@link latestArrivals}.
- */
+/** Returns the requests in a declaration that count against the quota `name`, each with its latest arrival; see {@link latestArrivals}. */
 export function latestArrivalsIn(
   name: string,
   { declaration, latestSentAt }: DatedDeclaration,

@@ -132,7 +132,7 @@ export class Ledger {
     return quota;
   }
 
-  /** Claims the ledger through `log`. No request starts before {@link activate}. May be called again after a failure. */
+  /** Writes a claim to `log`; returns the ledger's earlier state. No request starts before {@link activate}. Can be repeated on failure. */
   async claim(log: AccountLog): Promise<InheritedLedger> {
     await this.#log?.close();
     this.#log = log;
@@ -219,7 +219,7 @@ export class Ledger {
     });
   }
 
-  /** Writes a declaration, and begins its lease. */
+  /** Writes a declaration of this process's requests to the ledger, and begins the lease that it gives. */
   async #declare(): Promise<void> {
     const [now, wallNow] = [this.#options.scheduler.now(), this.#wallNow()];
     const remainingMs = Math.max(0, Math.ceil(this.leaseRemainingMs()));

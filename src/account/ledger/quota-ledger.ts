@@ -93,8 +93,8 @@ export class DeclaredQuota implements QuotaLedger {
   }
 
   /**
-   * Returns how many requests the next declaration allows to start. While the current lease is valid, these are at least as many as may
-   * still start in it, because all of these may start before the next declaration is committed.
+   * Returns how many requests the next declaration allows to start. While the lease is valid, that is at least the number that may still
+   * start in it, because all of these may start before the next declaration is committed.
    */
   #maxStarts(leaseMs: number): number {
     const unusedStarts = this.#lease.isLeaseValid() ? this.#remainingStarts : 0;
@@ -107,7 +107,7 @@ export class DeclaredQuota implements QuotaLedger {
     this.#isWanted = false;
   }
 
-  /** Called when a declaration that allows `more` starts is committed. */
+  /** Called when a declaration is committed. `more` is the number of requests that may start with it. */
   leaseBegan(more: number): void {
     this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
   }

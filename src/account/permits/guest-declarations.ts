@@ -35,10 +35,11 @@ export interface GuestDeclarations {
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Creates the declarations of a guest. Which process counts which requests depends on the order of entries in the ledger: a guest counts
- * the declarations of guests that precede its own, and the newest declaration of the service. A service that begins to send requests counts
- * the guests that declared before it. While a service has a lease, the guest uses no declared permits and requests permits from the service
- * instead.
+ * Creates the declarations of a guest. If the ledger shows that a service has a lease, the guest does not use the permits that it has
+ * declared, but requests permits from the service.
+ *
+ * The order of the entries in the ledger determines which requests a process counts. A guest counts those that other guests declared before
+ * it, and those of the service's newest declaration. A service that begins to send requests counts those that guests declared before it.
  */
 export function guestDeclarations(options: GuestDeclarationsOptions): GuestDeclarations {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;

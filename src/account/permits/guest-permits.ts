@@ -51,9 +51,9 @@ interface GuestQuota {
 }
 
 /**
- * The permits of a guest. Requests wait for permits at the gate of each quota's {@link QuotaLedger}. Permits are acquired one batch at a
- * time: the next batch is acquired when a permit is wanted and no request of the current batch is in flight. A request that waits long for
- * its connection is therefore never counted with a later batch.
+ * The permits of a guest. Each request waits until there is a permit of its quota. Permits are acquired in batches: the next batch is
+ * acquired when a request waits and no request of the current batch is in flight, so that every request is counted with the batch in which
+ * it started.
  */
 export class GuestPermits {
   readonly #options: GuestPermitsOptions;
@@ -76,7 +76,7 @@ export class GuestPermits {
   }
 
   /**
-   * Opens a quota, whose requests then wait for permits.
+   * Opens the quota `name`. A request of this quota waits until a permit for it has been acquired.
    *
    * @param capacity Maximum number of requests in a minute.
    */
@@ -149,8 +149,8 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires the next batch of permits. First drops the unused permits of the current batch, so that no more requests start with them and
-   * the demands count all requests that did.
+   * Acquires the next batch of permits. First drops the unused permits of the current batch: no more requests start with them, so the
+   * demands count every request that used the batch.
    */
   #acquire(): Promise<PermitBatch> {
     this.#batch = EMPTY_BATCH;

@@ -19,8 +19,8 @@ export interface GuestOptions {
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
   /**
-   * How long to retry if the guest has not reached Kafka yet, in ms. After that, requests are sent without being declared, as they are at
-   * once if Kafka refuses access.
+   * How long to retry while Kafka is unreachable and was never reached, in ms. After that, requests are sent without being declared. If
+   * Kafka refuses access, they are sent undeclared without a retry.
    */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
@@ -41,8 +41,8 @@ export interface Guest {
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
- * Opens a guest of an account. The guest sends requests with permits from the service or, if no service runs, with permits that it declares
- * itself.
+ * Opens a guest: a process that uses an account's quota beside the service. Its requests need permits, which it gets from the service or,
+ * if no service runs, declares itself.
  */
 export function openGuest(options: GuestOptions): Guest {
   const { kafka, config, batchSizes, scheduler } = options;

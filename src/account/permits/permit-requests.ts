@@ -17,11 +17,11 @@ export interface PermitRequestsOptions extends LeaseClocks {
 const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**
- * Returns a function that requests permits from the service that runs the account. The function's promise resolves with the permits
- * granted, or with undefined if no service responds.
+ * Returns a function that requests permits (each allows one request to the API) from the running service of the account. It resolves with
+ * the granted permits, or with undefined if no service responds.
  *
- * The service grants permits for a number of milliseconds, which it counts from its response. The guest counts them from its request, so
- * the permits expire at the guest before they expire at the service.
+ * The response says for how many milliseconds the permits are valid. This process counts that time from the moment of its request, the
+ * service from the moment of its response, so the permits expire here first.
  */
 export function permitRequests(options: PermitRequestsOptions) {
   const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;

@@ -15,8 +15,8 @@ export interface PermitSourceOptions extends LeaseClocks {
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
   /**
-   * How long to retry if the guest has not reached Kafka yet, in ms. After that, requests are sent without being declared, as they are at
-   * once if Kafka refuses access.
+   * How long to retry while Kafka is unreachable and was never reached, in ms. After that, requests are sent without being declared. If
+   * Kafka refuses access, they are sent undeclared without a retry.
    */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
@@ -34,20 +34,19 @@ export interface PermitSourceOptions extends LeaseClocks {
  */
 const RUNNER_SILENCE_MS = 20_000;
 /**
- * Mean pause between two attempts to acquire permits, in ms. The pause varies randomly by 50 %, so that guests that collided do not collide
- * again.
+ * Mean pause between two attempts to acquire permits, in ms. Each pause varies randomly by 50 %, so that two processes that tried at the
+ * same time do not do so again.
  */
 const RETRY_PAUSE_MS = 1_000;
 
 /**
- * Acquires permits for a guest's requests to the API: from the service that runs the account, or by a declaration in the ledger if no
- * service runs.
+ * Acquires permits for the API requests of a guest (a command that runs beside the service): from the running service or, if none runs, by
+ * a declaration in the ledger.
  *
- * In two cases a guest uses permits that are neither granted nor declared. They expire after the length of a lease, and the guest tries
- * Kafka again before the next batch. In the first case the ledger topic does not exist: no service has ever run. In the second case every
- * attempt to use Kafka has failed. If Kafka is unreachable, other processes can't declare requests either, and a running service sends
- * requests only until its lease expires, after 11 s at most. If Kafka refuses access, a running service does not count the guest's
- * requests.
+ * A guest uses undeclared permits, which no other process counts, in two cases: the ledger topic does not exist because no service has ever
+ * run, or no attempt has reached Kafka. These permits expire after {@link LEASE_MS}, and the guest tries Kafka again before the next batch.
+ * If Kafka is down, a running service sends requests for 11 s at most, until its lease expires. If Kafka only refuses the guest, the
+ * service continues, and both together may exceed the quota.
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
