@@ -16,7 +16,7 @@ export interface SingleRecords {
    * whether the record exists.
    */
   readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /** To be called with the records of each response. The key of one of them is remembered: requesting it later verifies a 404. */
+  /** Takes the records of each response. One of their keys is remembered, and requested to check that a later 404 is genuine. */
   readonly observe: (records: PageRecords) => void;
 }
 
@@ -24,7 +24,7 @@ export interface SingleRecordsOptions {
   /** How the API requests a single record; undefined if it can't for this list. */
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
-  /** Settles the read of a response that is not passed on to the caller. */
+  /** Closes a read on the logical clock if its response is not passed on to the caller, who closes all other reads. */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */
   readonly onRefused: (error: unknown) => void;
