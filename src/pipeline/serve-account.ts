@@ -54,23 +54,20 @@ export interface ServeAccountOptions {
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
-  /**
-   * Calls the function that opens a list's task when it is the list's turn among the lists of all accounts. Default: all lists are opened
-   * at once.
-   */
+  /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
-  /** Messages to be committed with each claim of the ledger and with its final declaration. Default: none. */
+  /** Messages committed with each entry by which this process claims the account's ledger topic, and with its last entry. Default: none. */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 
 /** How long a stop waits for pages already read to be committed, in ms. Pages that are not committed by then are read again later. */
 const STOP_TIMEOUT_MS = 8_000;
-/** How long a stop waits for the ledger's final declaration, in ms. It waits up to the same time again for the ledger to close. */
+/** How long a stop waits for the ledger's final entry, in ms. It then waits as long again, at most, until the ledger is closed. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
- * Serves one account until `stop$`: token, quotas, ledger, and a task for each list. Opens the account's part of the state folder, and
- * closes it at the end. The returned promise is fulfilled after a clean stop.
+ * Serves one account until `stop$`: logs in, keeps to the quotas, declares requests in the ledger topic, and reads and publishes each list.
+ * The account's part of the state folder is open meanwhile. The returned promise is fulfilled after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
   const { config, instance, clients, signals, stop$, pollNow$, hooks, scheduler, sideMessages } =

@@ -2,9 +2,9 @@ import type { Config, Resource } from '../config/config.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 import { taskId } from './task.ts';
 
-/** Names of a task in Kafka: its topics, its cursor's key, its transactional id. */
+/** Names of one list of one account (a task) in Kafka: its topics, the key of its cursor, its transactional id. */
 export interface TaskNames {
-  /** Id of the task and key of its cursor: `<account>/<resource>`. */
+  /** Id of the task, `<account>/<resource>`. Also the key of the message that stores its progress (cursor). */
   readonly task: string;
   readonly topic: string;
   readonly cursorTopic: string;
@@ -28,9 +28,9 @@ export function taskNames(
 }
 
 /**
- * Returns the transactional id of a task. Ids must be unique: two tasks with the same id would fence each other again and again. If the
- * prefix or the account contains a dot, the account is appended after a `/`, a character that neither can contain. Joined by dots, prefix
- * `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
+ * Returns the transactional id for one list of one account. It must be unique: two producers with the same id would fence each other again
+ * and again. If the prefix or the account contains a dot, the account stands at the end, after a `/`, which neither can contain. Otherwise
+ * prefix `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
  *
  * Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
  */

@@ -26,7 +26,7 @@ export interface Task {
   readonly pollNow$?: Observable<unknown> | undefined;
 }
 
-/** Returns the id of a task, which is also the key of its cursor: `<account>/<resource>`. */
+/** Returns the id of an account's list, `<account>/<resource>`. It is also the key of the message with the list's progress (cursor). */
 export function taskId(account: string, resource: Resource): string {
   return `${account}/${resource}`;
 }

@@ -8,8 +8,8 @@ import { warmUp } from './checkpoint/warm-up.ts';
 import { taskNames } from './task-names.ts';
 
 /**
- * Restores the images of an account's lists from Kafka while another process may own the account: runs {@link warmUp} for one list after
- * another. No other process may have the account's state folder open.
+ * Restores the images (last published records) of an account's lists from Kafka, one list after another, while another process may own the
+ * account. No other process may have the account's state folder open.
  */
 export async function warmAccount(options: {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;

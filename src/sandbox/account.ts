@@ -230,13 +230,13 @@ export class Accounts {
  * hiding do not affect it.
  */
 export interface Truth {
-  /** Iterates over the records of a list in key order, parsed, with drift applied. The list may change during the iteration. */
+  /** Iterates over a list's records in key order, parsed, with drift (such as added fields). The list may change during the iteration. */
   records(resource: Resource): IterableIterator<JsonValue>;
   /** Iterates over the keys of a list's records, in key order. */
   keys(resource: Resource): IterableIterator<RecordKey>;
-  /** Returns a record, parsed, with drift applied; undefined if there is no such record. */
+  /** Returns a record, parsed, with drift (such as added fields); undefined if there is no such record. */
   get(resource: Resource, key: RecordKey): JsonValue | undefined;
-  /** Returns the exact JSON text of a record, with drift applied; undefined if there is no such record. */
+  /** Returns the exact JSON text of a record, with drift (such as added fields); undefined if there is no such record. */
   text(resource: Resource, key: RecordKey): string | undefined;
   /** Number of records in the list. */
   count(resource: Resource): number;

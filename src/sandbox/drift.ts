@@ -5,8 +5,8 @@ import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from 
 /** How a drift (an added or converted field, or a missing key field) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that show the drift at once, chosen by the seed. `Infinity` selects all records that the drift would alter,
-   * except those to which `replaceText` gave an unexpected shape. Default 0: a record shows the drift when it is next changed.
+   * Number of existing records that show the drift at once, chosen by the seed. `Infinity`: all records that it would alter, except those
+   * that lack the usual fields after `replaceText`. Default 0: a record shows the drift when it is next changed.
    */
   readonly existing?: number;
   /** Whether the existing records get a new `updated_at`. If false, only a full scan finds the change. Default true. */
@@ -30,7 +30,7 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
     alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old)));
 }
 
-/** Computes the served text of records from their stored text. Random changes and order steps work on the stored text. */
+/** Applies drift rules to the stored text of records before they are served. Random changes and order steps alter the stored text. */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
   /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */
@@ -55,7 +55,7 @@ export class Drift {
     else this.#keyless.delete(name);
   }
 
-  /** Whether the newest rule of the list would alter the record with this text. */
+  /** Whether the drift rule that was added last to the list would alter the record with this JSON text. */
   concerns(resource: Resource, text: string): boolean {
     const record = JSON.parse(text) as JsonValue;
     return isObject(record) && this.#applyRules(resource, record);
@@ -92,7 +92,7 @@ export class Drift {
     return JSON.stringify(record);
   }
 
-  /** Applies the list's rules in the order in which they were added. @returns whether the last rule altered the record. */
+  /** Applies the list's drift rules in the order in which they were added. @returns whether the rule added last altered the record. */
   #applyRules(resource: Resource, record: JsonObject): boolean {
     let altered = false;
     for (const rule of this.#rules.get(resource) ?? []) altered = rule(record);

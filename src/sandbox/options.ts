@@ -113,8 +113,8 @@ export interface SandboxOptions {
   /** Rate of random changes, per second. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes between two changes to the form of the data: a list gets a new field, numbers in a field become text, a record
-   * loses its key, or a page repeats some records. If an added or converted field is chosen again, its drift ends. Default 0: never.
+   * Number of random changes after which the form of the data changes: a list gets a new field, numbers in a field become text, a record
+   * loses its key, or a page repeats some records. If an added or converted field is chosen again, it returns to normal. Default 0: never.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */

@@ -51,7 +51,7 @@ export class SortedIds {
     if (block.length === BLOCK) this.#split(at);
   }
 
-  /** @throws Error if the id is not in the sequence, or not at the index that the order implies. */
+  /** Removes an id. @throws Error if the id is not where the order places it, or not in the sequence at all. */
   remove(id: number): void {
     const isBefore = (other: number) => this.#before(other, id);
     const at = this.#blockOf(isBefore);

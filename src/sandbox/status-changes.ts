@@ -9,9 +9,9 @@ export interface StatusChange {
    */
   readonly subject_id: string | null;
   readonly field: string;
-  /** Old status; null if the part of the order is new or had no status. */
+  /** Status before the change; null if there was none, for example because this part of the order is new. */
   readonly from: string | null;
-  /** New status; null if the part of the order was removed or has no status. */
+  /** Status after the change; null if there is none, for example because this part of the order was removed. */
   readonly to: string | null;
 }
 

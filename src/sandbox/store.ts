@@ -44,7 +44,7 @@ export class RecordStore {
 
   /**
    * @param clock The server's clock, in epoch ms.
-   * @param trade Generated data, which several stores may share. Default: newly generated data.
+   * @param trade Generated wines, people and record templates, which several stores may share. Default: generated from `settings`.
    */
   constructor(
     settings: SandboxSettings,
@@ -120,7 +120,7 @@ export class RecordStore {
 
   /**
    * Changes a record and sets its `updated_at`, unless the patch sets it. If the patch changes the key field, the record is still
-   * identified by its old key. A function as `patch` receives the record without drift.
+   * identified by its old key. A function as `patch` receives the record without the effect of drift rules.
    *
    * @throws RangeError if there is no such record.
    */
@@ -220,8 +220,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, visible or not, parsed and without drift; undefined if the record does not exist, or if it has
-   * been deleted but the deletion is not visible yet.
+   * Returns the newest version of a record, parsed, without the effect of drift rules; the version may not be visible yet. Undefined if the
+   * record does not exist, or if it has been deleted and the deletion is not visible yet.
    */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
@@ -230,8 +230,8 @@ export class RecordStore {
   }
 
   /**
-   * Whether the newest version of the record, visible or not, has the shape that random changes rely on. False if there is no such record,
-   * or if it has been deleted but the deletion is not visible yet.
+   * Whether the newest version of the record, visible or not, has the fields that random changes rely on. False also if there is no such
+   * record, or if it has been deleted and the deletion is not visible yet.
    */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
@@ -249,7 +249,7 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, without drift, even if the version is not visible yet.
+   * Returns the newest version of a record, without the effect of drift rules; the version may not be visible yet.
    *
    * @throws RangeError if there is no such record.
    */
@@ -268,7 +268,7 @@ export class RecordStore {
     return waiting ? waiting.text : table.text(id);
   }
 
-  /** Serves the newest version of a record again, with the current drift rules. Changes no content except, with `touch`, `updated_at`. */
+  /** Serves the newest version of a record again, altered by the current drift rules. With `touch` it gets a new `updated_at`. */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);
     const { table, id, text } = this.#latest(resource, key);

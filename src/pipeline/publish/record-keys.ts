@@ -4,9 +4,7 @@ import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
-/**
- * Encodes the keys of records as message keys, for each topic. `events` and `statusChanges` return undefined if keys are written as text.
- */
+/** Encoders of record keys as message keys, for each topic. They return undefined if keys are plain text, or if there is no such topic. */
 export interface RecordKeys {
   readonly format: KeyFormat;
   readonly events: (key: string) => Buffer | undefined;

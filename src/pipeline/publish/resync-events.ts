@@ -17,16 +17,16 @@ const MAX_REMEMBERED = 100_000;
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskJobs, 'resyncAck' | 'ackCommitted'>;
   readonly codec: () => ImageCodec;
-  /** The published images before the page is committed. */
+  /** The last published version (image) of each record, without the changes of the current batch. */
   readonly images: Images;
   readonly stamps: Stamps;
   readonly hooks: Pick<ListHooks, 'onResync'>;
 }
 
 /**
- * The `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. Each batch that was
- * read for a resync request has a {@link ResyncStep}: the resync begins with the first one, and ends when the batch of the last one is
- * committed. A new `ResyncEvents` has to be created each time the task is opened, so that an unfinished resync starts over.
+ * Creates the `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. A resync begins
+ * with the first {@link ResyncStep} of its request, and ends when the batch of the last one is committed. A new `ResyncEvents` has to be
+ * created each time the task is opened, so that an unfinished resync starts over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
@@ -41,9 +41,9 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns an `r` event for each record of a batch: with the record's newest image after the batch's own changes, and with volatile fields
-   * as they were read. Each key is republished once per resync request. Omitted are records that were last modified before the `since` of
-   * the request, undecided ones, and those that the batch publishes for the first time.
+   * Returns an `r` event for each record of a batch, but only one for each key and resync request. The event has the newest published
+   * image, including changes of this batch, and volatile fields as they were read. Records get no event if they were last modified before
+   * the `since` of the request, if overlapping reads left their state undecided, or if this batch publishes them for the first time.
    */
   republish(
     step: ResyncStep,
@@ -85,8 +85,8 @@ export class ResyncEvents {
   }
 
   /**
-   * To be called once the batch of a step is committed. After the last step of a resync, marks the request as acknowledged and calls the
-   * hook `onResync`.
+   * To be called once a batch of a resync is committed. After the last batch, marks the resync request as acknowledged and calls the hook
+   * `onResync`.
    */
   stepCommitted({ resync, outcome }: ResyncStep): void {
     if (!outcome) return;

@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 import type { CertifyJob } from '../../account/signal-jobs.ts';
 
 /**
- * Pending requests for certificates of a list. A request first waits for a full scan to begin (after `add`), then for the end of that scan
- * (after `scanStarted`). The certificate of the scan answers the request (`scanEnded`).
+ * Pending requests for a list's certificate (a message with the count and digest of its records, published after a full scan). A request
+ * waits for the next full scan to begin, and then for its end: the certificate of that scan answers the request.
  */
 export class CertificateRequests {
   #waiting: readonly CertifyJob[] = [];
@@ -37,7 +37,7 @@ export class CertificateRequests {
     this.#waiting = [];
   }
 
-  /** To be called when the full scan ends. Returns the requests that arrived before the scan began: the scan's certificate answers them. */
+  /** To be called when the full scan ends. Returns the requests that it answers: those for a certificate that arrived before it began. */
   scanEnded(): readonly CertifyJob[] {
     const ended = this.#inScan;
     this.#inScan = [];

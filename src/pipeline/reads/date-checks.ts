@@ -17,7 +17,7 @@ export interface DateChecksOptions {
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /** Whether polls were refused and none has completed since: polls then probe the dates themselves. */
+  /** Whether polls are refused and pause, or try other date formats. No probes are sent meanwhile. */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
@@ -29,22 +29,22 @@ const AN_HOUR_MS = 3_600_000;
  * repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes, in ms. If it is too small, each of many changes that polls miss at once causes a probe. */
+/** Minimum time between two probes, in ms. If it is too small, many changes missed by polls at the same time cause as many probes. */
 const SOON_MS = 60_000;
 
 /**
  * Probes a list's date parameters alongside its polls: soon after the start, every hour, and after polls missed a change (see
- * `date-probe.ts`). If a probe finds that the parameters have another meaning than assumed, polls restart from the window that was next
- * when the assumed meaning was last confirmed.
+ * `date-probe.ts`). If the parameters do not mean what was assumed, polls restart from where they were when a probe last confirmed the
+ * assumption, or else from their first window.
  */
 export class DateChecks {
   /** Batches with the records that the probes read. Subscribing starts the probes; never completes. */
   readonly probes$: Observable<RefetchBatch>;
   readonly #options: DateChecksOptions;
   readonly #suspect$ = new Subject<void>();
-  /** Stamp of a change that polls missed, in epoch ms. The next probe searches for a record with this stamp. */
+  /** Modification time of a change that polls missed, in epoch ms. The next probe tests the date parameters with this time. */
   #missedStamp: number | undefined;
-  /** Start of the poll window that was next when the date parameters were last confirmed, in epoch ms. */
+  /** Start of the next poll window when a probe last confirmed the date parameters, in epoch ms; undefined before that. */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
   #emptyProbes = 0;
@@ -60,7 +60,7 @@ export class DateChecks {
     this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
   }
 
-  /** Reports that polls missed a change with this stamp, in epoch ms. The next probe then starts soon. */
+  /** Reports that polls missed a change with this modification time, in epoch ms. The date parameters are then probed again soon. */
   suspect(stamp: number): void {
     this.#missedStamp = stamp;
     this.#suspect$.next();
@@ -85,8 +85,8 @@ export class DateChecks {
   }
 
   /**
-   * Applies the finding of a probe. If it differs from `before`, the meaning of the date parameters that was known when the probe began,
-   * polls restart.
+   * Applies the finding of a probe. Polls restart if it differs from `before`, the known meaning of the date parameters when the probe
+   * began. `since` is the start of the next poll window at that time, in epoch ms.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;

@@ -37,8 +37,8 @@ export function datedScan(
 }
 
 /**
- * Operator for a scan with dates: if the list refuses the dates, releases the page slot of the refused request and continues with
- * `fullScan`.
+ * Operator for a scan with dates. If the list refuses the dates, the page slot of the refused request is freed, and `fullScan` replaces the
+ * scan.
  */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,

@@ -71,13 +71,13 @@ export interface ListReadsOptions {
   readonly snapshotPageSlots?: number;
   /** Requests for resyncs, handled once the initial snapshot is done. */
   readonly resyncs$?: Observable<ResyncJob> | undefined;
-  /** Returns the keys of records that were published as new since a local time in epoch ms. */
+  /** Returns the keys of records that were published as new since `time`, in epoch ms by the local clock. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for certificates, handled once the initial snapshot is done. */
+  /** Requests for a certificate (message about a completed full scan), handled once the initial snapshot is done. */
   readonly certifications$?: Observable<CertifyJob> | undefined;
 }
 
-/** Requests for the decoded pages of a list, and shared knowledge about the list. */
+/** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
 export interface DecodedLists {
   readonly clock: LogicalClock;
   /** Fields whose changes alone publish no event. */
@@ -87,38 +87,35 @@ export interface DecodedLists {
    * for itself.
    */
   readonly plan?: PagePlan | undefined;
-  /**
-   * Requests a page in the lane of the initial snapshot. All records of the page are decoded: they are not looked up in the image store by
-   * the digests of their bytes.
-   */
+  /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
   readonly snapshot: ListRequest;
   /**
-   * Requests a page in any other lane. A record whose bytes have the digest that the image store has for its key equals the stored image
-   * and is not parsed. Most records do.
+   * Requests a page for any other read. A record whose bytes have the same digest as when it was last published is unchanged, and is not
+   * parsed. Most records are unchanged.
    */
   readonly afterSnapshot: ListRequest;
 }
 
 /**
- * Timeout of a sweep that waits for polls to read the changes made during the sweep, in ms. If three poll intervals are longer, they are
- * the timeout. If this value is too small, the sweep proves no deletions when records moved within the list. If it is too large, polls that
- * the API refuses hold up sweeps.
+ * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
+ * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
+ * up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * How much earlier than the time in its request a resync begins to read, in ms: the server may exclude the bound, or truncate it to the
+ * Margin, in ms, by which a resync begins to read before the time in its request: the server may exclude the bound, or truncate it to the
  * second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 
 /**
- * Reads one list from the API, in lanes that run concurrently: the initial snapshot; polls during and after the snapshot, if the list
- * supports dates; sweeps after the snapshot, at long intervals while there are polls, else one after another; resyncs; and, if records can
- * be requested by key, refetches of records that overlapping reads left undecided or that a sweep did not show.
+ * Reads one list from the API, with concurrent streams of requests (lanes): the initial snapshot; polls, if the list supports dates; after
+ * the snapshot, recurring full scans (sweeps) and requested resyncs. If records can be requested by key, also refetches single records, of
+ * which overlapping reads showed different versions or which a sweep did not show.
  */
 export class ListReads {
-  /** Batches of all lanes in the order of their arrival; never completes. */
+  /** Results of all reads of the list, in the order of their arrival; never completes. */
   readonly batches$: Observable<ReadBatch>;
   readonly #options: ListReadsOptions;
   readonly #clock = serverClock();
@@ -128,8 +125,9 @@ export class ListReads {
   readonly #pollScans: PollScans;
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
-  readonly #refetches: Refetches;
-  /** Whether the running poll began after the initial snapshot ended, so that it reads what the snapshot missed. */
+  /** Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
+  readonly #refetches: Refetches | undefined;
+  /** Whether the running poll began after the initial snapshot ended, with a window that includes every change made during the snapshot. */
   #pollCatchesUp = false;
   #isResyncing = false;
 
@@ -165,19 +163,19 @@ export class ListReads {
     this.#polls = this.#pollReads(progress.since);
     // Records that differ in every response are refetched again and again; in the lane of polls, they would leave no quota for sweeps.
     const refetchLane = this.#open(this.#besidePolls(lanes.lookback), 1);
-    this.#refetches = new Refetches(this.#single, refetchLane, scheduler);
+    this.#refetches = dates ? new Refetches(this.#single, refetchLane, scheduler) : undefined;
     const others$ = merge(this.#resyncs(), this.#sweeps(), this.#snapshot.batches$);
-    this.batches$ = dates
+    this.batches$ = this.#refetches
       ? merge(this.#refetches.batches$, this.#polls.batches$, others$)
       : others$;
   }
 
   /** Requests a single record by its key, at once or at the time in `later`: see {@link Refetches.refetch}. */
   refetch(key: string, later?: ScheduledRefetch): void {
-    this.#refetches.refetch(key, later);
+    this.#refetches?.refetch(key, later);
   }
 
-  /** To be called with the published changes of each batch. A change that polls should have read earlier starts a probe. */
+  /** Checks published changes. If polls should have read one of them earlier, the list's date parameters are probed again. */
   onPublished(published: Pick<Published, 'lane' | 'changes'>): void {
     this.#polls.onPublished(published);
   }
@@ -219,9 +217,9 @@ export class ListReads {
   }
 
   /**
-   * Returns the operator by which the quota delays the requests of a lane that may read the whole list: `usual` while the list is polled,
-   * else `lanes.fullScan`, which has the rank of the sweeps of an unpolled list. These sweeps follow one another without pauses, so a lane
-   * of a lower rank than theirs might never send a request.
+   * Returns the limit (quota operator) for reads that may cover the whole list: `usual` while the list is polled, otherwise
+   * `lanes.fullScan`. The sweeps of an unpolled list use `lanes.fullScan` too, and may follow one another without pauses, so that requests
+   * of a lower rank might never be sent.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -229,7 +227,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Returns the current moment of the logical clock as a span, for a batch without a read. */
+  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());
@@ -263,15 +261,15 @@ export class ListReads {
   }
 
   /**
-   * Whether a poll window that begins at `from` includes every change made during the snapshot. Not all changes are included if the
-   * server's stamps lag too far behind.
+   * Whether a poll window that begins at `from` includes every change made during the snapshot. It does not if the server's modification
+   * times lag so far behind that all of them are earlier than `from`.
    */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;
     return from <= (this.#clock.newest() ?? began - MAX_BACK_MS);
   }
 
-  /** Sweeps the list again and again once the snapshot is done: at long intervals while polls work, else one sweep after another. */
+  /** Scans the whole list (sweep) repeatedly after the snapshot: at long intervals while polls work, else at the interval of polls. */
   #sweeps(): Observable<SweepBatch> {
     const { task, lanes, checkpoint, createdSince, certifications$ = NEVER } = this.#options;
     const { hooks, scheduler } = task;

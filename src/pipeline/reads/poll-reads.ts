@@ -36,10 +36,10 @@ export interface PollReadsOptions {
   readonly task: Pick<Task, 'list' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
   readonly pollScans: PollScans;
-  /** Opens the lanes of both chains: `newest` for new changes, `back` for records that became visible late. */
+  /** Opens the lanes of polls: `newest` reads new changes, `back` looks further back for records that became visible late. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
-  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun. */
+  /** Start of the first poll window, in epoch ms. Emits as soon as the initial snapshot has begun. */
   readonly since$: Observable<number>;
   /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
@@ -62,11 +62,10 @@ const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 const MAX_FAILED_SCANS = 2;
 
 /**
- * Polls a list, one window after another. Probes that run alongside check whether the list's date parameters work as documented
- * (`date-checks.ts`).
+ * Polls a list, one window after another. Meanwhile, probes (test requests) check what the list's date parameters mean (`date-checks.ts`).
  *
- * A poll that is refused, or fails for a while, does not end other lanes. If the list works without dates, other date formats are tried. If
- * no format works, polls are given up (`isUnpolled`) and tried again later. Until a poll completes, sweeps find new changes.
+ * If polls are refused or keep failing, the list's other reads continue. If requests without dates succeed, other date formats are tried.
+ * If no format works, polls are given up (`isUnpolled`) and tried again later. Until a poll completes, sweeps find new changes.
  */
 export class PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
@@ -81,7 +80,7 @@ export class PollReads {
   #polledAt = -Infinity;
   /** Number of consecutive failed scans of each chain; at {@link MAX_FAILED_SCANS} polls are given up. */
   readonly #failedScans = { newest: 0, back: 0 };
-  /** Number of pauses after polls were given up, since the last completed scan. */
+  /** Number of times that polls were given up and paused since the last completed scan. Determines the length of the next pause. */
   #pauses = 0;
 
   constructor(options: PollReadsOptions) {
@@ -121,12 +120,12 @@ export class PollReads {
     return this.#unpolled$.value;
   }
 
-  /** Emits the current value of `isUnpolled`, then each change of it. */
+  /** Emits whether polls do not work at the moment: on subscription, and again at each change. */
   get unpolled$(): Observable<boolean> {
     return this.#unpolled$;
   }
 
-  /** To be called with the published changes of a batch. A change that polls should have read earlier starts a probe. */
+  /** Checks published changes. If polls should have read one of them earlier, the list's date parameters are probed again. */
   onPublished({ lane, changes }: Pick<Published, 'lane' | 'changes'>): void {
     if (lane === 'poll' || this.dates.noDates) return;
     const { lookbackMs } = this.#options.task.config.poll;
@@ -159,7 +158,7 @@ export class PollReads {
     );
   }
 
-  /** Polls in both chains until a scan fails; then looks for a date format that the list accepts. */
+  /** Polls for new changes and for late ones until a scan fails; then looks for a date format that the list accepts. */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, pollScans, open, spacingMs, onPoll, catchesUp } = this.#options;
     const { config, scheduler, phase = 1, pollNow$ } = task;
@@ -256,7 +255,7 @@ export class PollReads {
   }
 }
 
-/** A scan of polls that failed with an error that retries did not resolve. */
+/** A scan of a poll window that failed: the list refused it, or retries did not help. */
 interface FailedScan {
   readonly window: Window;
   readonly chain: PollChain;

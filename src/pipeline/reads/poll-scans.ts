@@ -1,17 +1,15 @@
 import { defer, filter, startWith, Subject, switchMap, take, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 
-/** Chain of polls: `newest` for new changes, `back` for the long lookback. */
+/** Chain (series of poll windows): `newest` reads new changes, `back` looks further back for changes that became visible late. */
 export type PollChain = 'newest' | 'back';
 
-/** Counts the scans of each chain of polls of one list that have begun and ended. */
+/** Counts the begun and the ended scans of a list's polls, separately for each chain (series of poll windows). */
 export class PollScans {
   readonly #begun = new Map<PollChain, number>();
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
-  /**
-   * Emits once each chain of polls has completed a scan that began after the subscription, and the last page of that scan has been emitted.
-   */
+  /** Emits once: after every running chain of polls has completed a scan begun after the subscription, and emitted its last page. */
   readonly pollsCompleted$: Observable<unknown>;
 
   /** @param scheduler Delays `pollsCompleted$` by a turn of the event loop, in which the last page of a scan is emitted. */

@@ -19,29 +19,29 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/** Returns the result of a batch without records, for which no request was made: a mere step of a sweep, or a resync without a page. */
+/** Returns a result without records, for a batch without a usable response, such as the outcome of a failed resync. */
 export function noRecords(span: Span, settle: () => void): ReadResult {
   return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
 }
 
-/** A lane, with the functions that turn its responses into read results. */
+/** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
-  /** Converts a response of a poll. Does not pass the records' modification times to the server clock, as polls do so themselves. */
+  /** Converts a response to a poll. Does not report the records' modification times to the server clock, because polls do so themselves. */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts a response of a lane other than polls, and passes the records' modification times to the server clock. */
+  /** Converts a response to any other read. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 
 export interface SnapshotBatch extends ReadResult {
   readonly lane: 'first-read';
   readonly page: ScanPage;
-  /** Progress of the initial snapshot once this page is committed. */
+  /** Progress of the initial snapshot after the commit of this page. */
   readonly snapshot: InitialSnapshot;
-  /** Whether the snapshot reads the whole list, and so counts as the first sweep. */
+  /** Whether the snapshot reads the whole list. It then counts as the first sweep (recurring full scan). */
   readonly isFullScan: boolean;
   /**
-   * Whether the scan is consistent so far. False after a mismatch with the total, a changed order, a cap, a gap, an unreadable record or a
-   * stale response.
+   * Whether the scan has read the list reliably so far. False after a mismatch with the list's total, a changed order, records that moved
+   * between pages, a server limit on the list's length, an unreadable record or a stale response.
    */
   readonly isConsistent: boolean;
 }
@@ -49,33 +49,33 @@ export interface SnapshotBatch extends ReadResult {
 export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Start of the next poll window, in epoch ms. Only in the last page of a window of the chain for new changes, else undefined. */
+  /** Start of the next poll window, in epoch ms; undefined except in the last page of a poll for new changes. */
   readonly since: number | undefined;
-  /** Whether every record that the initial snapshot missed has been read once this page is read: see {@link InitialSnapshot.caughtUp}. */
+  /** Whether this page completes the reading of the records that the initial snapshot missed: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
 }
 
 /**
- * A batch of a sweep (recurring full scan): the records of a page, a single record, or a result without a request, such as the check of the
- * deletion limit.
+ * A batch of a sweep (recurring full scan): the records of a page, a single record, or no records for a step such as the check of how many
+ * keys are missing.
  */
 export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
-  /** Missing keys whose absence is proven, unless a read has shown them since sweep number `since` began. */
+  /** Keys whose records are to be published as deleted, except those that a read has shown since sweep number `since` began. */
   readonly absent?: { readonly keys: readonly string[]; readonly since: number };
-  /** Keys that count as seen although no page showed them, as it is unknown whether they still exist. */
+  /** Keys that count as seen by the sweep although none of its pages showed them, because their records exist or may exist. */
   readonly presumedSeen?: readonly string[];
   /**
-   * Whether every record that the initial snapshot missed has been read once this batch is committed: true only for the last batch of a
-   * sweep. See {@link InitialSnapshot.caughtUp}.
+   * Whether this batch completes the reading of the records that the initial snapshot missed: true only for the last batch of a sweep. See
+   * {@link InitialSnapshot.caughtUp}.
    */
   readonly catchesUp: boolean;
-  /** Requests for a certificate that the certificate of this sweep answers. Only in the last batch of a sweep. */
+  /** Requests for a certificate that this sweep answers with a message about its result. Only in the last batch of a sweep. */
   readonly certifyJobs?: readonly CertifyJob[];
 }
 
-/** Batch of a refetch (request for a single record), or of a probe (request that tests the list's date parameters). */
+/** Records of a refetch (request for a single record) or of a probe (request that tests the list's date parameters). */
 export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
@@ -90,7 +90,7 @@ export interface ResyncBatch extends ReadResult {
 
 export type ReadBatch = SnapshotBatch | PollBatch | SweepBatch | RefetchBatch | ResyncBatch;
 
-/** The resync request that a batch was read for, and in the last batch of the request also its outcome. */
+/** Resync request that a batch was read for. The last batch for a request also has the request's outcome. */
 export interface ResyncStep {
   readonly resync: ResyncJob;
   readonly outcome?: ResyncOutcome;
@@ -109,13 +109,13 @@ export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
 }
 
-/** Whether the batch is a page of a full scan. The records of such a page are marked as read by the scan's sweep. */
+/** Whether the batch is a page of a sweep, or of an initial snapshot that reads the whole list and so counts as the first sweep. */
 export function isPageOfSweep(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.isFullScan;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;
 }
 
-/** Records and runs of a sweep's page, in page order; none for other batches. */
+/** Parts of a sweep's page, in page order: single records, and runs (adjacent records recognized as a unit). Empty for other batches. */
 export function sweptParts(batch: ReadBatch): readonly PagePart[] {
   const page = batch.lane === 'sweep' ? pageOf(batch) : undefined;
   return page ? recordsOf(page.answer).parts : [];

@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 
-/** Time of a scheduled refetch. The refetch is omitted if another read has decided the record by then. */
+/** Time of a refetch (request for a single record) that is scheduled for later. It is omitted if it is not needed any more by then. */
 export interface ScheduledRefetch {
   /** When the refetch is due, in ms on the scheduler's clock. */
   readonly at: number;
@@ -12,12 +12,12 @@ export interface ScheduledRefetch {
 }
 
 /**
- * Maximum number of scheduled refetches, as each costs a request. If it is too small, more records are read again only by the next poll or
- * sweep.
+ * Maximum number of refetches (requests for single records) that are scheduled for later. If it is too small, more records are read again
+ * only by the next poll or sweep. If it is too large, refetches use up much of the quota.
  */
 const MAX_SCHEDULED = 100;
 
-/** Refetches records, one after another: those that overlapping reads left undecided, and those that need a confirming second read. */
+/** Requests records again, one by one: those that overlapping reads showed differently, and those that a second read must confirm. */
 export class Refetches {
   readonly batches$: Observable<RefetchBatch>;
   readonly #single: SingleRecords;
@@ -28,7 +28,7 @@ export class Refetches {
   /** Number of refetches that are scheduled for a later time. */
   #scheduled = 0;
 
-  /** @param lane Must have exactly one page slot, so that a record is settled before the next one is requested. */
+  /** @param lane Must have exactly one page slot: a record is requested only after the previous one has been committed or dropped. */
   constructor(single: SingleRecords, lane: ReadLane, scheduler: SchedulerLike) {
     this.#single = single;
     this.#scheduler = scheduler;

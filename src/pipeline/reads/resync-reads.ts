@@ -22,11 +22,11 @@ export interface ResyncReadsOptions {
   /** Names of the lists of which the API can return single records. */
   readonly singleLists: readonly string[];
   /**
-   * Page slots of the lane of resyncs. There must be exactly one, so that a batch is settled before the next record or page is requested.
+   * Must have exactly one slot, so that the next record or page is requested only after the previous batch has been committed or dropped.
    */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
-  /** Returns a span of the list's logical clock for a batch without a read. */
+  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
   readonly emptySpan: () => Span;
   readonly split: (answer: Answer) => ReadResult;
   readonly settler: (span: Span) => () => void;

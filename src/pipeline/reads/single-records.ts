@@ -19,8 +19,8 @@ export interface SingleRecords {
    */
   readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
   /**
-   * To be called with the records of each response. Some of their keys are remembered as witnesses: keys of records that exist, whose
-   * requests later verify a 404.
+   * Takes the records of each response. Some of their keys are remembered as witnesses: requesting such a key shows whether a later 404 is
+   * genuine.
    */
   readonly observe: (records: PageRecords) => void;
 }
@@ -29,7 +29,7 @@ export interface SingleRecordsOptions {
   /** How the API requests a single record; undefined if it can't for this list. */
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
-  /** Settles the read of a response that is not passed on to the caller. */
+  /** Closes a read on the logical clock if its response is not passed on to the caller, who closes all other reads. */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */
   readonly onRefused: (error: unknown) => void;

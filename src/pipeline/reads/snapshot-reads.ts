@@ -75,20 +75,20 @@ export class SnapshotReads {
     );
   }
 
-  /** Start of the first poll window, in epoch ms, once it is known: earlier than the stamp of any change made during the snapshot. */
+  /** Emits the start of the first poll window, in epoch ms, when the snapshot has begun: earlier than any change during the snapshot. */
   get pollStart$(): Observable<number> {
     return this.#pollStart$;
   }
 
-  /** Emits when the last page of the snapshot is settled; at once if the snapshot was complete when the task was opened. */
+  /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   get done$(): Observable<void> {
     return this.#done$;
   }
 
   /**
-   * Scans the window of the initial snapshot. The window begins early enough for servers that interpret its start in a time zone of their
-   * own; records older than `START_FROM` are filtered out by modification time later. If the list refuses the window, or returns no records
-   * for it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
+   * Scans the records for the initial snapshot: all, or those modified since `START_FROM`. That window begins earlier than `START_FROM`,
+   * because the server may read dates in another time zone; older records are filtered out later. If the list refuses the window, or
+   * returns no records for it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -144,9 +144,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the earliest creation time, in epoch ms, at which a record counts as new; null if the server sends no time. If an earlier
- * snapshot and its polls ran before, the result is not earlier than `since`: records created until then may be published already, and the
- * clock that stamps records may run ahead of `serverTime`.
+ * Returns the creation time, in epoch ms, from which on a record counts as new: `serverTime`, or `since` if that is later. Records created
+ * before `since` may have been published after an earlier snapshot, and the clock that stamps records may run ahead of `serverTime`.
+ * Returns null if the server sends no time.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -7,23 +7,23 @@ import { noRecords } from './read-batch.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 interface SweepBatchOptions {
-  /** Returns a span of the list's logical clock, for a batch without a read. */
+  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Makes the logical clock remember reads that overlap `span`, until the returned function is called. Undefined if records can be
-   * requested by key: absence is then judged by the span of the single record's response.
+   * Lets the logical clock treat the read with this span as open until the returned function is called, so that overlaps with it are still
+   * detected. Undefined if records can be requested by key: the read of the single record then shows whether it is absent.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
-  /** Returns the requests that the certificate of the sweep answers. Called once at the end of each sweep. */
+  /** Returns the requests for a certificate that this sweep answers. Called at the end of each sweep. */
   readonly certifyJobs: () => readonly CertifyJob[];
 }
 
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * Ends what `hold` began for the span of the sweep's newest page: the logical clock may then forget reads that overlap the span. Until
-   * the sweep ends they are needed, because its steps of kind `absent` use the span although the page is settled by then.
+   * Ends the hold (see `hold`) on the read of the sweep's newest page. The hold lasts until the next page or the end of the sweep: steps of
+   * kind `absent` use the span of that read after the page is settled.
    */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));
