@@ -52,7 +52,7 @@ const CONNECTIONS_PER_BROKER = 6;
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long before a login expires kafkajs renews it, in ms. */
+/** How long before the expiry of a login kafkajs logs in again, in ms. */
 const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {

@@ -13,9 +13,9 @@ export interface StoredImage {
   readonly bytes: Buffer;
 }
 
-/** Digest of a record's JSON bytes as the API sent them. The stored image was made from these bytes, or has the same content as they. */
+/** Digest of a record's JSON bytes as the API sent them. The content of these bytes equals that of the stored image. */
 export interface StoredPayloadDigest {
-  /** 16 bytes, as a `latin1` string. */
+  /** The digest itself: 16 bytes, as a `latin1` string. */
   readonly digest: string;
   /** Length of the JSON in bytes. */
   readonly length: number;
@@ -25,19 +25,19 @@ export interface StoredPayloadDigest {
 
 /** When the API last showed a key, or a run (adjacent records of a page), as numbers of sweeps (recurring full scans of the list). */
 export interface Sighting {
-  /** Number of the newest sweep that had begun when a read of any kind last showed the key or run. */
+  /** Number of the newest sweep (full scan) that had begun when any read, such as a poll, last showed the key or run. */
   readonly lastSeenSweep: number;
-  /** Number of the newest sweep that itself read the key or run. */
+  /** Number of the newest sweep (full scan) that read the key or run itself. Other reads, such as polls, do not count. */
   readonly lastReadSweep: number;
 }
 
 /** Entry of the image store for a key: when the API last showed the key, and data about its record. */
 export interface Mark extends Sighting {
-  /** Whether the store has an image of the record. If this is true and the image is missing, the store is damaged. */
+  /** Whether an image of the record was stored. If this is true and the store can't find the image, the store is damaged. */
   readonly hasImage: boolean;
-  /** Digest of the bytes from which the stored image was made; undefined if it was not computed. */
+  /** Digest of JSON bytes whose content equals that of the stored image; undefined if it was not computed. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
-  /** The run that the key belongs to. Whenever the run is seen, the key counts as seen too. A key in a run always has a payload digest. */
+  /** The run (adjacent records) that the key is in, if any. When the run is seen, so is the key. With a run, there is a `payloadDigest`. */
   readonly run: RunMembership | undefined;
 }
 
@@ -62,9 +62,9 @@ const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
-/** Byte offsets of the payload digest within a packed mark. A mark without a digest is shorter and lacks these bytes. */
+/** Byte offsets of the payload digest within a stored mark. A mark without a digest is shorter and lacks these bytes. */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
-/** Byte offsets of the run membership within a packed mark. The mark of a key that is in no run is shorter and lacks these bytes. */
+/** Byte offsets of a {@link RunMembership} within a stored mark. The mark of a key that is in no run is shorter and lacks these bytes. */
 const RUN = {
   id: PAYLOAD_DIGEST.end,
   isFirst: PAYLOAD_DIGEST.end + 8,
@@ -81,7 +81,7 @@ export function packImage(key: string, { sequence, schemaId, bytes }: StoredImag
   return withChecksum(key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/** Decodes a stored image. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackImage(key: string, packed: Buffer): StoredImage {
   expectLength(key, packed, IMAGE.bytes);
   return {
@@ -110,7 +110,7 @@ export function packMark(
   return withChecksum(IN_RUN + key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/** Decodes a stored mark. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
@@ -126,16 +126,16 @@ export function unpackMark(key: string, packed: Buffer): Mark {
   };
 }
 
-/** Returns the id of the run in a packed mark, without verifying the mark's checksum. */
+/** Returns the id of the run in a stored mark; undefined if the key is in no run. Does not verify the mark's checksum. */
 export function runIdIn(packed: Buffer): string | undefined {
   if (packed.length !== RUN.end + CHECKSUM_BYTES) return undefined;
   return packed.toString('latin1', RUN.id, RUN.isFirst);
 }
 
 /**
- * Whether the `lastSeenSweep` of a packed mark is `since` or `since + 1`. Reads the number without verifying the checksum, which is fast.
- * If the result is false, the key may nevertheless have been seen later: the mark has to be unpacked. A damaged number that looks like one
- * of the two is detected one sweep later, when the mark is unpacked.
+ * Whether the `lastSeenSweep` of a stored mark is `since` or `since + 1`. For speed, reads only this number, and does not verify the
+ * checksum. If the result is false, the number may still be higher: the caller has to unpack the mark. A damaged number that equals one of
+ * the two is detected one sweep later, when the mark is unpacked.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;
@@ -158,7 +158,7 @@ export function packBytes(key: string, bytes: Buffer): Buffer {
   return withChecksum(key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/** Returns the content of an entry. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackBytes(key: string, packed: Buffer): Buffer {
   expectLength(key, packed, 0);
   return packed.subarray(0, packed.length - CHECKSUM_BYTES);
@@ -168,7 +168,7 @@ export function packJson(key: string, value: unknown): Buffer {
   return packBytes(key, Buffer.from(JSON.stringify(value)));
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/** Parses the JSON of an entry. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackJson<T>(key: string, packed: Buffer): T {
   return JSON.parse(unpackBytes(key, packed).toString('utf8')) as T;
 }

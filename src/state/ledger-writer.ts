@@ -4,8 +4,8 @@ import { folderError } from './folder-error.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
 /**
- * File that names the service instance which wrote the request times (see `recent-starts.ts`) in the same folder. If the newest declaration
- * in the ledger is from the same instance, the stored times include all requests of that instance.
+ * Reads and writes the file that names the service instance which wrote the request times (see `recent-starts.ts`) in the same folder. If
+ * that instance also made the newest declaration of requests in the ledger topic, the stored times include all of its requests.
  */
 export function ledgerWriter(file: string) {
   return {

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { CellarstreamError } from '../core/errors.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** The one function that is used of the package fs-native-extensions. The package has no type declarations. */
+/** The only function of the package fs-native-extensions that is used here. The package has no type declarations. */
 interface FileLocks {
   readonly tryLock: (fd: number) => boolean;
 }

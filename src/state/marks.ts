@@ -2,29 +2,31 @@ import { damagedError, UNMARKED } from './entries.ts';
 import type { Mark, Sighting, StoredPayloadDigest } from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-/** Tables of the image store with marks and runs. Written values can be read back at once. */
+/** Tables of the image store that say when keys, and runs of adjacent records, were last seen. Written values can be read back at once. */
 export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Returns the head of a run; undefined if no mark refers to the run. */
+  /** Returns when a run was last seen and last read, and whether it is retired; undefined if no mark refers to the run. */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
-  /** Returns a run that is not retired. A retired run can't be read, as only its head is stored. */
+  /**
+   * Returns a stored run. @throws CellarstreamError `STATE_DAMAGED` when it is not stored: retired runs are deleted, except their heads.
+   */
   run(id: string): StoredRun;
   putRun(run: Run): void;
-  /** Deletes the run, but not its head. */
+  /** Deletes the digest and the records of a run, but not its head. */
   removeRun(id: string): void;
   removeHead(id: string): void;
 }
 
 /** Data recorded when a response of the API shows a key. */
 export interface SightingUpdate {
-  /** Number of the newest sweep that had begun when the key was seen. */
+  /** Number of the newest sweep (recurring full scan of the list) that had begun when the key was seen. */
   readonly lastSeenSweep: number;
-  /** Number of the sweep that read the key. Absent after another kind of read, such as a poll. */
+  /** Number of the sweep (full scan) that read the key. Absent after another kind of read, such as a poll. */
   readonly lastReadSweep?: number;
-  /** Digest of the record's JSON bytes, whose content equals the stored image; absent if it was not computed. */
+  /** Digest of the record's JSON bytes. Present only if it was computed and the content of the bytes equals that of the stored image. */
   readonly payloadDigest?: StoredPayloadDigest;
 }
 
@@ -35,11 +37,11 @@ export interface SightingUpdate {
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key: in the key's own mark, and in the head (entry with the last sightings) of the run (adjacent
- * records of a page, recognized as a unit by their bytes) that the key belongs to. The newer value counts.
+ * Stores when the API last showed each key. Each key has a mark of its own. If the key belongs to a run (adjacent records of a page,
+ * recognized as a unit by their bytes), it also counts as seen when the run is seen, which is stored once for the run: in its head.
  *
- * A run is recognized as a whole or not at all: when the image of a member changes, or a sweep reads a member without the other members,
- * the run is retired: it is never recognized again, and only its head remains until no mark refers to it.
+ * A run is retired when the image of a member changes, or when a sweep reads a member without the other members. A retired run is never
+ * recognized again. Its head remains until no mark refers to it.
  *
  * Marks are read several times before they are written, and may change more than once, so changes are collected and written by
  * {@link flush}.
@@ -55,7 +57,7 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** Returns a key's own mark; empty if none is stored. The key's run may have been seen later than the mark says: see {@link sighting}. */
+  /** Returns a key's own mark; {@link UNMARKED} if none is stored. Only {@link sighting} includes later sightings of the key's run. */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
@@ -64,12 +66,12 @@ export class Marks {
     return mark;
   }
 
-  /** Returns the numbers of the sweeps in which a key was last seen and last read, by itself or as part of its run. */
+  /** Returns when a key was last seen and last read, alone or as part of its run, as numbers of sweeps. */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
   }
 
-  /** Returns the run whose first key is `key`; undefined if there is none, or if it is retired. */
+  /** Returns the run whose first key is `key`; undefined if there is none, or if that run is retired (never recognized again). */
   runFrom(key: string): StoredRun | undefined {
     const { run } = this.markOf(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
@@ -77,7 +79,7 @@ export class Marks {
     return this.#tables.run(run.id);
   }
 
-  /** Whether a key is in a run that is not retired, and sweep number `sweep` or a later one has read that run as a unit. */
+  /** Whether a key is in a run that can be recognized, and sweep number `sweep` or a later one has read that run. */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
     const head = run && this.head(run.id);
@@ -85,7 +87,7 @@ export class Marks {
   }
 
   /**
-   * Returns the head of a run to which a mark refers.
+   * Returns the head of a run: when it was last seen and last read. At least one mark must refer to the run.
    *
    * @throws CellarstreamError `STATE_DAMAGED` when the head is missing.
    */
@@ -100,7 +102,7 @@ export class Marks {
     return this.#heads.get(id) ?? this.#tables.head(id);
   }
 
-  /** To be called when a key was seen on its own, not as part of its run. Retires the run if a sweep has read the key without the run. */
+  /** Records that a read showed a key outside its run. If a sweep reads the key without the run, it retires the run for good. */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
@@ -120,7 +122,7 @@ export class Marks {
     this.#change(key, old, next);
   }
 
-  /** To be called when a run was seen as a unit, even if the run has been retired meanwhile. */
+  /** Records that a read recognized a run by its bytes. The run may have been retired since that read. */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
@@ -133,8 +135,8 @@ export class Marks {
   }
 
   /**
-   * Stores a new run, whose records sweep number `sweep` has read one by one. Does nothing if the run is known already, or if any of its
-   * records is in another run that is not retired, has no stored image, or has no payload digest.
+   * Stores a new run, whose records were read one by one by the sweep with the number `sweep`. Does nothing if the store has a head for the
+   * run's id, or if any of the records is in another run that is not retired, has no stored image, or has no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {
@@ -156,7 +158,7 @@ export class Marks {
     });
   }
 
-  /** To be called when the image of a key was written. Retires the key's run. */
+  /** Records that the image of a key was written. The key's run is retired: it is never recognized again. */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
@@ -168,7 +170,7 @@ export class Marks {
     });
   }
 
-  /** To be called when the image of a key was deleted. Deletes the key's mark, and retires the key's run. */
+  /** Records that the image of a key was deleted. Deletes the key's mark. The key's run is retired: it is never recognized again. */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
     if (run) this.#retire(run.id);
@@ -187,10 +189,7 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /**
-   * Removes the marks of `keys` (default: of all keys) and all run heads from the cache, and discards changes of them that are not written
-   * yet.
-   */
+  /** Removes marks (those of `keys`; by default all) and all run heads from the cache, including changes that are not written yet. */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);
@@ -211,8 +210,8 @@ export class Marks {
 
   /**
    * Replaces the mark of a key by `next`. If `next` refers to a retired run (one that is never recognized again), the mark is stored
-   * without the reference, and the numbers in the head of that run do not count for the key any more. Therefore `next` itself must contain
-   * the numbers of the sweeps when the run was last seen and last read.
+   * without the reference, so that the run's head does not count for the key. Therefore the caller has to include the head's numbers of
+   * sweeps in `next`.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

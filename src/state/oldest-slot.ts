@@ -1,6 +1,6 @@
 /**
- * Returns the slot of a ring buffer that has the earliest time, and will be overwritten next. The slots are in a binary heap ordered by
- * time, so changing a time takes logarithmic time.
+ * Finds the slot of a ring buffer with the earliest time, which is overwritten next. The slots are in a binary heap ordered by time, so
+ * changing a time takes logarithmic time.
  */
 export class OldestSlot {
   /** Time of each slot, by slot number. */

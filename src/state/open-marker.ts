@@ -46,7 +46,7 @@ export class OpenMarker {
     this.#path = path;
   }
 
-  /** Returns what the marker says about an unclean shutdown; undefined if the image file was closed, or was never open. */
+  /** Returns the content of the marker after an unclean shutdown; undefined if the image file was closed, or was never open. */
   readUncleanShutdown(): UncleanShutdown | undefined {
     try {
       return assessMarker(readFileSync(this.#path, 'utf8'), statSync(this.#path).ctimeMs);

@@ -48,7 +48,7 @@ class StartsFile {
   readonly #fd: number;
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
-  /** The request whose time each slot has, by slot number. The time of a request is corrected only while the slot still has it. */
+  /** Symbol of the request whose time is in each slot, by slot number. A time is corrected only while its slot has the same symbol. */
   readonly #owners: (symbol | undefined)[];
   /** Whether the file contains all slots. If it does not, the next write writes all of them. */
   #isWhole: boolean;

@@ -25,9 +25,9 @@ import { OWNER_ONLY } from './owner-only.ts';
 export class RefreshTokenFile {
   readonly #file: string;
   #lock: number | undefined;
-  /** Digest of the settings' refresh token, from which the newest one descends. */
+  /** SHA-256 of the refresh token in the settings. A stored token is used only if it replaced that token, directly or through others. */
   #first = '';
-  /** Newest token if writing it has failed. */
+  /** Newest token, with the digest of the settings' token that it replaces, while it is not written to the file; undefined once it is. */
   #unwritten: { readonly first: string; readonly token: string } | undefined;
   #idle = Promise.resolve();
   #becomeIdle = () => undefined as void;
@@ -42,7 +42,7 @@ export class RefreshTokenFile {
   }
 
   /**
-   * Locks the file and returns the newest refresh token; `first`, the one of the settings, if none has replaced it.
+   * Locks the file and returns the newest refresh token: `first` (the token of the settings), or the stored token that replaced it.
    *
    * @throws CellarstreamError `STATE_FOLDER` if the folder can't be written, or another process is renewing the token.
    */

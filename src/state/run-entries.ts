@@ -29,7 +29,7 @@ export interface Run {
 
 export interface RunMember {
   readonly key: string;
-  /** Offset of the record's first byte in the run. `end` is the offset of the byte after its last one. */
+  /** Offset of the record's first byte from the first byte of the run. `end` is the offset after the record's last byte. */
   readonly at: number;
   readonly end: number;
   /** The record's modification time in ms since the epoch; null when it has none. */
@@ -37,24 +37,23 @@ export interface RunMember {
 }
 
 /**
- * Numbers of the sweeps during which a run, and thus each of its records, was last seen and last read. Stored apart from the run's digest
- * and records.
+ * Sweeps during which a run, and with it each of its records, was last seen and last read. Stored apart from the run's digest and records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run. */
   readonly refCount: number;
-  /** Whether the run can be recognized. False once one of its records has changed, or was read by a sweep without the other records. */
+  /** Whether the run can be recognized. False once one of its records has changed, or a sweep has read a record without the others. */
   readonly isLive: boolean;
 }
 
-/** Number of bytes of a digest that serve as the run's id. The full digest distinguishes two runs with the same id. */
+/** Number of bytes at the beginning of a run's digest that are the run's id. The full digest distinguishes two runs with the same id. */
 const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, left: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
-/** Byte offsets within the entry of one record of a packed run: fields of fixed length, then the key. */
+/** Byte offsets of the fields of one record within a stored run, relative to the record: fields of fixed length, then the key. */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
-/** Maximum length in bytes of the key of a record in a run, as it is stored in 16 bits. */
+/** Maximum length of the key of a record in a run, in bytes. The length is stored in 16 bits. */
 export const MAX_KEY_BYTES = 0xffff;
 
 export function runId(digest: string): string {
@@ -108,7 +107,7 @@ export function unpackRun(id: string, packed: Buffer | undefined): StoredRun {
   return new StoredRun(id, packed);
 }
 
-/** A run as read from the image store. Its records are decoded only on request, as most runs are recognized by their digest alone. */
+/** A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because the digest is mostly enough. */
 export class StoredRun implements Run {
   readonly id: string;
   readonly digest: string;
@@ -177,15 +176,15 @@ export class StoredRun implements Run {
   }
 }
 
-/** Creates the secret with which a new image store computes the digests of runs. */
+/** Creates the secret of a new image store, the key of all digests of runs (see {@link runDigests}). */
 export const newSecret = (): Buffer => randomBytes(16);
 
 /**
- * Returns the function that computes the digest of a run's bytes: GMAC keyed with the image store's secret, 16 bytes, as `latin1`. For 200
- * KB, GMAC takes a seventh of the time of SHA-256.
+ * Returns a function that computes the digest by which a run (adjacent records of a page) is recognized: GMAC keyed with the image store's
+ * secret, 16 bytes, as `latin1`. For 200 KB, GMAC takes a seventh of the time of SHA-256.
  *
- * Without the secret, two texts with the same digest can't be constructed (the chance is 2^-114 for each pair of 200 KB). With known
- * digests it would be possible, so digests never leave the state folder.
+ * An attacker without the secret can't construct two texts with the same digest (the chance is 2^-114 for each pair of 200 KB). An attacker
+ * who knows digests could, so digests never leave the state folder.
  */
 export function runDigests(secret: Buffer): (bytes: Buffer) => string {
   return (bytes) => {

@@ -1,4 +1,4 @@
-// Lossless JSON: like `JSON.parse` and `JSON.stringify`, except that numbers which a double can't represent keep their original text.
+// Lossless JSON: like `JSON.parse` and `JSON.stringify`, except that a number whose value these would change keeps its original text.
 // Nothing here recurses, so deep nesting cannot overflow the stack. Also JSON Pointers (RFC 6901).
 
 /** Any JSON value. Numbers are finite; `-0` is distinguished from `0`. */
@@ -9,7 +9,7 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** A number that a double can't represent exactly, with its original text: `12345678901234567890`, `1e400`. */
+/** A number whose value `JSON.parse` and `JSON.stringify` would change, with its original text: `12345678901234567890`, `1e400`. */
 export class JsonNumber {
   readonly text: string;
 
@@ -53,8 +53,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For nearly every
- * text, without such numbers, this costs one additional regular expression.
+ * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number whose value `JSON.parse` and `JSON.stringify` would
+ * change. For nearly every text, without such numbers, parsing costs one additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -65,12 +65,12 @@ export function parseJson(text: string): JsonValue {
   return inexact.length === 0 ? value : withNumbersKept(value, text, inexact);
 }
 
-/** Writes a value as `JSON.stringify` does, but with every number exactly as the API sent it. */
+/** Writes a value as `JSON.stringify` does, but keeps the value of every number: a {@link JsonNumber} as its original text, -0 as `-0`. */
 export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** Returns {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
+/** Returns the text of {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, sortedKeys);
 }
@@ -81,14 +81,14 @@ function sortedKeys(object: JsonObject): string[] {
 }
 
 /**
- * Matches a number that is possibly inexact as a double (16 digits or more, or an exponent of three digits), including the character before
- * the number. All numbers that don't match are exact. Matches within strings are rare and harmless.
+ * Matches a number whose value `JSON.parse` and `JSON.stringify` might change (16 digits or more, or an exponent of three digits),
+ * including the character before the number. All other numbers keep their values. Matches within strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
 type TextSpan = readonly [start: number, end: number];
 
-/** Finds the numbers in a valid JSON text that a double can't represent. */
+/** Finds the numbers in a valid JSON text whose values `JSON.parse` and `JSON.stringify` would change. */
 function inexactNumbers(text: string): TextSpan[] {
   const found: TextSpan[] = [];
   const token = /"|-?\d[\d.eE+-]*/g;
@@ -108,13 +108,13 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Whether a double represents exactly the decimal number in `text`, in any notation: `1.50` equals `1.5`. */
+/** Whether the number in `text` keeps its value when it is parsed as a double and written again, in any notation: `1.50` as `1.5`. */
 function isExact(text: string): boolean {
   const number = Number(text);
   return Number.isFinite(number) && decimal(text) === decimal(String(number));
 }
 
-/** Normal form of a decimal number without its sign: its significant digits and a power of ten. */
+/** Returns a normal form of a decimal number, without its sign: `15e-1` for `1.50` and `-1.5`. Equal magnitudes give equal texts. */
 function decimal(text: string): string {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text)!;
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -127,8 +127,8 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces the inexact numbers in a parsed value by {@link JsonNumber}. Parses the text again with quotes around these numbers; a number
- * that is a string in the second result is one of them. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
+ * Replaces the numbers at `spans` in a parsed value by {@link JsonNumber}. To find them, parses the text a second time with quotes around
+ * them: they have become strings. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';

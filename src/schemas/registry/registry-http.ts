@@ -222,8 +222,8 @@ function pathAdvice(base: string): string {
 }
 
 /**
- * The error message in a registry's response on one line. Confluent and Apicurio call it `message`; Karapace uses `reason` or `detail` for
- * missing credentials or rights.
+ * Returns the error message of a registry's response, as one line; undefined if the response has none. Confluent and Apicurio call it
+ * `message`; Karapace uses `reason` or `detail` for missing credentials or rights.
  */
 function errorMessageIn(answer: RegistryResponse['body'] | undefined): string | undefined {
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];

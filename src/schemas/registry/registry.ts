@@ -82,9 +82,7 @@ class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
   readonly #ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
   readonly #schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
-  /**
-   * Result of the newest request for each subject to register a schema. The request may still wait for an earlier request for the subject.
-   */
+  /** Newest registration of a schema for each subject, as a promise. The next registration for that subject is sent after it. */
   readonly #lastSent = new Map<string, Promise<unknown>>();
 
   constructor(options: RegistryOptions) {

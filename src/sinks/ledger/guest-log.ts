@@ -37,16 +37,17 @@ const READ_TIMEOUT_MS = 10_000;
 const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
 
 /**
- * Opens the ledger topic for a guest. Each guest's entries have a key of their own, so that compaction does not replace the owner's entries
- * by them. They are written without a transaction, so that a guest fences no other process.
+ * Opens the ledger topic for a guest (a process that uses the API key beside the account's owner). A guest's entries have a key of their
+ * own; with the owner's key, compaction would delete the owner's older entries. They are written without a transaction, so that a guest
+ * fences no other process.
  */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Time at which each entry was first read, in ms of the scheduler, by offset. It gives a lower bound of the entry's age even after the
-   * partition leader has changed, when the brokers' timestamps can't be compared.
+   * Time at which each entry was known to exist, in ms (`scheduler.now()`), by offset. It gives a lower bound of the entry's age even after
+   * the partition leader has changed, when the brokers' timestamps can't be compared.
    */
   const seen = new Map<string, number>();
 

@@ -47,18 +47,18 @@ export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
   /**
-   * Time when the entries were read, in ms of the scheduler. Entries that were written after the caller's newest entry have an age of 0.
+   * Time from which the ages of the entries count back, in ms (`scheduler.now()`). Entries after the caller's newest one have an age of 0.
    */
   readonly at: number;
 }
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Earlier declarations and claims of the account's owners, with ages as of `claimedAt`. After a claim they are the newest declaration and
-   * the newest claim; a guest gets all that the ledger topic still contains.
+   * Earlier declarations and claims of the account's owners, with ages as of `claimedAt`. An owner's claim returns only the newest
+   * declaration and the newest claim; a guest gets all that the ledger topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
-  /** Latest time at which the caller's new entry can have been written, in ms of the scheduler. */
+  /** Time at or before which the caller's new entry was written, in ms (`scheduler.now()`). */
   readonly claimedAt: number;
 }
 
@@ -71,16 +71,16 @@ export interface AccountLogOptions {
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
   readonly recreateTopic: () => Promise<unknown>;
-  /** Whether this process has written the entry with this text. */
+  /** Whether this process has written the ledger entry with this text. */
   readonly isOwnEntry: (text: string) => boolean;
   /** Whether the text is an entry of another account that uses the same API key. Default: always false. */
   readonly isOfApiKey?: (text: string) => boolean;
 }
 
 /**
- * Opens the ledger topic for the owner of an account. Each account has its own transactional id, so that a claim ends the predecessor's
- * open transaction. Entries are read up to the high watermark. The last stable offset would be too early, because open transactions of
- * other accounts hold it back.
+ * Opens the ledger topic for the owner of an account. Each account has its own transactional id, so that a claim by a new owner ends the
+ * previous owner's open transaction. Entries are read up to the high watermark. The last stable offset would be too early, because open
+ * transactions of other accounts hold it back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
   return new OwnerLog(options);
@@ -108,9 +108,9 @@ class OwnerLog implements AccountLog {
   #isUsable = false;
   #isClosed = false;
   #queue: Promise<unknown> = Promise.resolve();
-  /** Text of the newest entry that this process has appended. */
+  /** Text of the newest ledger entry that this process has committed; undefined before the first one. */
   #newest: string | undefined;
-  /** Offset before which all entries have been read. */
+  /** Offset in the ledger topic before which all entries have been read; undefined before the first claim. */
   #readTo: bigint | undefined;
   /**
    * Keys of guest processes whose entries have expired. The next commit writes tombstones for these keys, because compaction would
@@ -198,8 +198,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits an entry together with the messages `beside` and the tombstones for `#expired`. Returns an end offset of the ledger topic that
-   * is after the entry. After a failure this sink is closed.
+   * Commits an entry together with the messages `beside`, and with tombstones for the keys in `#expired`. Returns an offset of the ledger
+   * topic after the entry. After a failure, `sink` is closed.
    */
   async #commit(
     sink: FencedSink,
@@ -241,8 +241,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a sink in place of a failed one. An outdated epoch may be due to another process or to a timeout of the transaction, and only the
-   * ledger's entries show which: if another process has appended the newest entry, the error is `FENCED`.
+   * Opens a sink in place of a failed one. If the failed sink's epoch is outdated, waits and reads the ledger. The error is `FENCED` if the
+   * account's newest entry is from another process. Otherwise the epoch has another cause, such as a timeout, and a sink is opened.
    */
   async #reopen(): Promise<FencedSink> {
     try {
@@ -272,8 +272,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entries, and among them the one with this text (`own`). If it is missing, the cached entries may be of a deleted
-   * topic, so the topic is read again from its beginning.
+   * Reads the newest entries, and returns with them the entry with this text as `own`. If it is missing, the cached entries may be of a
+   * deleted topic, so the topic is read again from its beginning.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

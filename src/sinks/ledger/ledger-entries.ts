@@ -9,8 +9,8 @@ export interface LedgerEntry {
 }
 
 /**
- * Margin that is subtracted from the ages of entries, in ms. If it is too small, an entry can seem older than it is after an adjustment of
- * a broker's clock.
+ * Margin that is subtracted from the ages of ledger entries, in ms. If it is too small, an entry can seem older than it is after an
+ * adjustment of a broker's clock.
  */
 const CLOCK_MARGIN_MS = 100;
 /**

@@ -17,8 +17,8 @@ import type { ProducerIdentity } from '../sink.ts';
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 
 /**
- * Creates an InitProducerId request for a new identity. If `own` is the producer's current identity, the producer gets the next epoch. If
- * another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
+ * Creates an InitProducerId request. With {@link NO_PRODUCER} as `own`, the producer gets a new identity. With its current identity, it
+ * gets the next epoch; if another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
  */
 export function initProducerId(options: {
   /** Transactional id; null for a producer without transactions. */

@@ -87,11 +87,12 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of a topic's partitions, including everything that was committed before this producer was opened.
+   * Returns the first and the end offset of each partition of a topic. They cover everything that was committed before this producer was
+   * opened.
    *
-   * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader although it does not know of later
-   * commits. So the coordinator is asked which brokers are the partition leaders: it has ended the previous transaction together with them.
-   * The request to each leader contains the leader epoch that the coordinator knows, so that a former leader refuses the request (KIP-320).
+   * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
+   * So the coordinator is asked for the partition leaders: it knows the newest ones, as it ended the previous transaction with their help.
+   * Each request to a leader contains the leader epoch from the coordinator, so that a former leader refuses the request (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

@@ -23,7 +23,7 @@ interface DeliveryOptions {
   readonly timestamp: number;
 }
 
-/** A partition to which all batches have been delivered, with the offset at which they end. */
+/** A partition whose leader has acknowledged all of its batches, with the offset after these batches. */
 export interface Delivered {
   readonly topic: string;
   readonly partition: number;
@@ -61,7 +61,7 @@ export function deliver(
 /** A batch that is being sent. The bytes of `batch` never change, also when it is sent again. */
 interface PendingBatch {
   readonly batches: PartitionBatches;
-  /** Index of this batch among the batches of its partition (`batches.batches`). */
+  /** Index of this batch in `batches.batches`, the batches of its partition. */
   readonly index: number;
   readonly count: number;
   readonly batch: Buffer;
@@ -82,7 +82,7 @@ class Delivery {
   readonly #options: DeliveryOptions;
   readonly #delivered: Delivered[] = [];
   #lateCopyPossible = false;
-  /** Batches to send in the next pass. `#failures`: failures of the current pass. */
+  /** Batches to send in the next pass. */
   #next: PendingBatch[] = [];
   #failures: BatchFailure[] = [];
 

@@ -4,13 +4,13 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
 
-/** How long a process whose epoch is outdated waits for another process's claim to appear in the cursor or the ledger, in ms. */
+/** How long a process with an outdated epoch waits for the claim of another process to appear in the cursors or ledger topic, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit, and replaces an epoch error by `COMMIT_FAILED` with `context.epoch`. An epoch error alone does not show which process is
- * the owner: the newer producer may belong to a process that ended before its claim, or may have been opened by a late copy of this
- * process's own request.
+ * Runs a commit, and replaces an epoch error by `COMMIT_FAILED` with `context.epoch`, because an epoch error alone does not show which
+ * process is the owner. The newer producer may belong to a process that ended before it committed a claim, or may have been opened by a
+ * late copy of this process's own request.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {

@@ -48,8 +48,8 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` (1). If this value is too
- * small, the timestamps of a key's messages do not always rise.
+ * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` of a message (1). If this
+ * value is too small, the timestamps of a key's messages do not always rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
 /**
@@ -87,8 +87,8 @@ class KafkaProducer implements FencedSink {
   #identity: ProducerIdentity;
   #sequences = new Sequences();
   /**
-   * Whether a late copy of an earlier request may still reach a broker, and become part of the next transaction unless the identity is
-   * renewed.
+   * Whether a late copy of an earlier request may still reach a broker. It would become part of the next transaction, so the producer's
+   * identity is renewed before that transaction.
    */
   #isInDoubt = false;
   #isDone = false;
@@ -162,8 +162,8 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Rejects calls in flight, although brokers may still execute them. Such a call can do no harm: the next producer of the transactional id
-   * ends this producer's transaction and raises the epoch before messages are read back.
+   * Closes the producer. Calls in flight are rejected, although brokers may still execute them. That does no harm: the next producer of the
+   * transactional id ends this producer's transaction and raises the epoch before it reads messages back.
    */
   close(): Promise<void> {
     this.#isDone = true;
@@ -175,7 +175,7 @@ class KafkaProducer implements FencedSink {
     return new Patience(KAFKA_LIMITS[limit].ms, this.#brokers.closed);
   }
 
-  /** Requests a new identity. Its sequence numbers begin at 0 in all partitions. */
+  /** Requests a new producer identity. Its sequence numbers begin at 0 in all partitions. */
   async #renewIdentity(): Promise<void> {
     const { transactionalId } = this.#options;
     const own = this.#identity;
@@ -251,7 +251,7 @@ class KafkaProducer implements FencedSink {
   }
 }
 
-/** Returns the timestamp for the commit after a commit with the timestamp `previous`; both in epoch ms. */
+/** Returns the timestamp of the next commit in epoch ms. `previous` is the timestamp of the newest commit, `now` the current time. */
 function timestampAfter(previous: number, now: number): number {
   const next = previous + MIN_COMMIT_SPACING_MS;
   return next > now + MAX_TIMESTAMP_LEAD_MS ? now : Math.max(now, next);

@@ -35,7 +35,7 @@ export class Leaders {
 
   /**
    * @param expected Required number of partitions by topic. With another number, keys would be assigned to other partitions. Topics that
-   * are not in it may have any number.
+   * are missing from this map may have any number.
    */
   constructor(brokers: Brokers, expected: ReadonlyMap<string, number> = new Map()) {
     this.#brokers = brokers;

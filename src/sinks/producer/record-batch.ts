@@ -53,8 +53,8 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Summand of the size of gzip's output buffer, in bytes: the buffer has half the input size plus this, but at most
- * `MAX_PIECE_BYTES`. Events compress to about a quarter, so one buffer is enough.
+ * Bytes that are added to half the input size to get the size of gzip's output buffer, which is at most `MAX_PIECE_BYTES`. Events compress
+ * to about a quarter, so one buffer is enough.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
@@ -210,7 +210,7 @@ export interface PartitionBatches {
 export const MAX_BATCH_BYTES = 900_000;
 /** Size of a batch without its messages, in bytes, including what gzip may add to incompressible data. */
 const BATCH_OVERHEAD_BYTES = 1_000;
-/** Size that is reserved for the key and headers of a message, in bytes. */
+/** Size that {@link maxEventBytes} reserves for the key and headers of a message, in bytes. */
 const KEY_AND_HEADER_BYTES = 10_000;
 
 function maxBatchBytes(maxMessageBytes = Infinity): number {
@@ -267,7 +267,7 @@ interface OpenBatches {
 
 /** Castagnoli's polynomial with its bits reversed. It defines CRC-32C, the checksum of Kafka's batches. */
 const POLYNOMIAL = 0x82f63b78;
-/** Number of bytes that are processed in one step. Each of them has its own lookup table. */
+/** Number of bytes that {@link crc32c} processes in one step. Each of them has its own lookup table. */
 const SLICES = 8;
 
 const TABLES: readonly Int32Array[] = tables();

@@ -37,8 +37,8 @@ export interface SignalTopic {
   /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */
   readonly ends: () => Promise<Offsets>;
   /**
-   * Emits the committed messages from the offsets `from` on (default: the beginning). Without `follow`, completes at the end offsets of the
-   * time of the call.
+   * Emits the committed messages from the offsets `from` on (default: the beginning). Without `follow`, completes at the end offsets as of
+   * the time of subscription.
    */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
@@ -132,8 +132,8 @@ function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits when the shared reader's start offsets are known. A subscriber that reads up to the topic's end after that misses no message
-   * between its own read and the shared reader's start.
+   * Emits once the offsets at which the shared reader starts are known. A subscriber waits for this before it reads up to the topic's end:
+   * so no message is missed between that read and the start of the shared reader.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {
@@ -146,7 +146,7 @@ export function sharedSignals(topic: SignalTopic): SignalTopic {
 
   const follow = (options: Parameters<SignalTopic['read']>[0]) =>
     new Observable<SignalBatch>((subscriber) => {
-      /** Batches of the shared reader that arrive during this subscriber's own read. There are few, because signals are written by hand. */
+      /** Batches of the shared reader that arrive during this subscriber's own read; undefined once that read is complete. */
       let waiting: SignalBatch[] | undefined = [];
       const failed = (error: unknown) => subscriber.error(error);
       subscriber.add(

@@ -75,7 +75,7 @@ const CERTIFY_ACK = z.object({
   number: z.int().min(0).nullable(),
 });
 
-/** Number of requests to the API by name of the quota. The name is `login`, that of a list, or `all` for all lists together. */
+/** Number of requests to the API by name of the quota. The name is `login`, the name of a list, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
   .refine((quotas) => Object.keys(quotas).length <= MAX_LISTS, { message: 'are too many' });
@@ -106,15 +106,15 @@ export type ResyncRequest = z.infer<typeof REQUEST>;
 
 export type ResyncAck = z.infer<typeof ACK>;
 
-/** Request for a certificate of a full scan that begins after the service has received the request. */
+/** Request for full scans that begin after its receipt, each with a certificate (count and digest of the list's records). */
 export type CertifyRequest = z.infer<typeof CERTIFY>;
 
 export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
 
-/** Request of a guest to the owner of the account for permits to send requests to the API. */
+/** Request for permits to send requests to the API. It comes from a guest: a process that uses the API key beside the service. */
 export type PermitsRequest = z.infer<typeof PERMITS>;
 
-/** The owner's response to a guest's request, with the permits that the owner grants. */
+/** The service's response to a {@link PermitsRequest}, with the permits that it grants. */
 export type PermitsAck = z.infer<typeof PERMITS_ACK>;
 
 export type Signal =

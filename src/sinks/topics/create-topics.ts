@@ -79,7 +79,7 @@ const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
   ERROR.TOPIC_AUTHORIZATION_FAILED,
   ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
-/** Error codes of CreateTopics that the same request would get again. Other settings or rights can resolve them. */
+/** CreateTopics error codes that are not retried, as the same request would fail again. Other settings or rights can resolve them. */
 const FINAL: ReadonlySet<number> = new Set([
   ...UNAUTHORIZED_CODES,
   ...[ERROR.INVALID_TOPIC_EXCEPTION, ERROR.INVALID_PARTITIONS, ERROR.INVALID_REPLICATION_FACTOR],

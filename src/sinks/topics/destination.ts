@@ -23,7 +23,7 @@ export interface SchemaTopic {
 export interface Destination {
   /** Returns the name of the topic with a list's events. */
   readonly records: (resource: Resource) => string;
-  /** Topics of status changes by list, of the lists that have status fields. */
+  /** Topics of status changes by list. Lists without status fields are left out. */
   readonly statusChanges: ReadonlyMap<Resource, SchemaTopic>;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
@@ -34,8 +34,9 @@ export interface Destination {
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. A finding
-   * about a topic that all lists share is returned by the first call alone.
+   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. The first
+   * call for a list does not inspect again: it returns the findings from the start of the service. A finding about a topic that all lists
+   * share is returned once, for one of the lists.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -77,8 +78,8 @@ export async function openDestination(
 }
 
 /**
- * Requests the newest schema that the registry has for the values of a topic. In the result, `registered` registers `schema` unless that
- * newest schema equals it, and returns the topic and the id of `schema`.
+ * Requests the newest schema that the registry has for the values of a topic. The returned function `registered` registers `schema` unless
+ * that newest schema equals it, and returns the topic and the id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
@@ -92,7 +93,7 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
   };
 }
 
-/** Creates or verifies all topics. In the result, `inspect` repeats this for the topics of a list that is claimed again. */
+/** Creates or verifies all topics. The returned `inspect` does so for the topics of one list: see {@link Destination.inspect}. */
 async function inspectedTopics(
   config: ConfigWith<'kafka'>,
   links: KafkaClients,
