@@ -42,8 +42,10 @@ export function unmatchedFields(
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return ({ data, hasNext }, query) => {
-    if (unseen.size === 0 || data.length === 0) return;
+  return (answer, query) => {
+    if (unseen.size === 0) return;
+    const { data, hasNext } = answer; // reading `data` creates the records of known runs
+    if (data.length === 0) return;
     looked += data.length;
     for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
       if (isSeen) unseen.delete(name);

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { PiiConfig } from '../../src/config/config.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { ListQuery } from '../../src/streams/http/page-request.ts';
@@ -66,4 +66,12 @@ it('tells of volatile fields, too', () => {
   const records = [...plain(99), { images: [{ url: 1 }] }];
   const pointers = ['/images/url', '/image'];
   expect(told([[records]], 'products', pointers)).toEqual([['/image']]);
+});
+
+it('does not read the records of pages once nothing is left to look for: known runs would be created for it', () => {
+  const look = unmatchedFields({ pii, resource: 'products', onUnmatchedField: () => undefined });
+  const answer = { total: 0, hasNext: true, span: { begin: 1, end: 2 }, serverTime: undefined };
+  const read = vi.fn(() => []);
+  look(Object.defineProperty(answer, 'data', { get: read }) as never, {});
+  expect(read).not.toHaveBeenCalled();
 });
