@@ -9,7 +9,10 @@ import { logHooks } from './log-hooks.ts';
 import { processSource } from './one-account.ts';
 import { runLogged } from './service-log.ts';
 
-/** `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. `believe`: it starts on refuted claims, too. */
+/**
+ * `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. With `believe`, it starts even if a
+ * measurement refuted a claim of the API's description.
+ */
 export async function runCommand({
   believe = false,
 }: {

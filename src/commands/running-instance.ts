@@ -9,14 +9,14 @@ import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 
 /**
- * If the newest message of an account's ledger is older than this (ms, by the broker's clock), no instance is running and the ledger need
- * not be watched.
+ * Maximum age of the newest message in the ledger topic, in ms by the broker's clock. If it is older, no instance is running, since a
+ * running instance declares its requests there. Then the ledger need not be observed.
  */
 const STALE_LEDGER_MS = 10 * 60_000;
 
 /**
- * Returns the running instance that serves the account under this prefix, if there is one: see {@link findActiveInstance}. `onWatch` is
- * called before the ledger is watched, which takes several seconds.
+ * Returns the instance that serves the account, found by observing the account's ledger for several seconds; undefined if there is none.
+ * `onWatch` is called before the observation begins. See {@link findActiveInstance}.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
  */

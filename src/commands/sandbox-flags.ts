@@ -13,7 +13,7 @@ export interface SandboxFlags extends DataFlags {
   readonly port: number;
   readonly apiKey: string;
   readonly accounts: number;
-  /** Folder in which to write a file for each account. */
+  /** Folder in which a settings file `<account>.env` is written for each account of the sandbox. Undefined: none are written. */
   readonly accountsDir?: string;
 }
 

@@ -10,8 +10,8 @@ import type { Retry } from '../streams/flow/backoff.ts';
 
 interface AcksOptions<A> {
   /**
-   * Ends the wait for acknowledgements with its first value. A value emitted before the subscription counts only if the observable replays
-   * it.
+   * Its first value ends the wait for the service's acknowledgements. A value emitted before the wait begins counts only if the observable
+   * replays it.
    */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;
@@ -19,8 +19,8 @@ interface AcksOptions<A> {
 }
 
 /**
- * Sends a request to the running service. Resolves to a function that waits for the acknowledgement of each list of the request, at most
- * until `over$` emits, and resolves to the acknowledgements received, by list.
+ * Sends a request to the running service. Resolves to a function that collects the acknowledgements, one for each list of the request. That
+ * function resolves to the acknowledgements by list, once all have arrived or `over$` has emitted.
  */
 export async function sendRequest<R extends CertifyRequest | ResyncRequest>(
   topic: SignalTopic,

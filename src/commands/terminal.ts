@@ -34,7 +34,7 @@ export function tableLines(
   );
 }
 
-/** Shortest time between two lines of a {@link ProgressLine} in a pipe, in ms. */
+/** Minimum time between two lines that a {@link ProgressLine} writes if its output is not a terminal, in ms. */
 const IN_A_PIPE_EVERY_MS = 5_000;
 const CLEAR = '\r\u001b[K';
 

@@ -17,8 +17,8 @@ import type { SettingTable } from './settings.ts';
 const SECRET_PAIRS = SECRETS.map((name) => [name, `${name}_FILE`] as const);
 
 /**
- * Options for reading the files of a fleet's accounts: the instance's configuration, and where settings that an account's file does not set
- * are read from.
+ * Sources of the accounts' settings: the folder of account files, which `config` names, and the environment and `.env` for settings that an
+ * account's file does not set.
  */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -65,7 +65,7 @@ const NEEDS = ['api', 'kafka', 'registry'] as const;
  * `<prefix>.<account>` unless the file sets `TOPIC_PREFIX`, and its state is in a folder named after the account.
  *
  * @param needs Groups whose required settings must be set. Default: those that `run` requires.
- * @throws CellarstreamError `SETTINGS`; the lines of its message begin with the name of the file.
+ * @throws CellarstreamError `SETTINGS`, whose message begins with the name of the file.
  */
 export function loadAccount(name: string, options: AccountsOptions): AccountConfig;
 export function loadAccount<N extends Need>(
@@ -172,8 +172,7 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
  * Throws if an earlier account has the same credentials at the same base URL, or the same topic prefix; otherwise adds this account to
  * `owners`.
  *
- * @param owners Name of the account that uses a value, for each value of the earlier accounts. The map's keys are
- * `<setting> <base URL> <credentials>` and `TOPIC_PREFIX <prefix>`.
+ * @param owners Maps `<setting> <base URL> <credentials>` and `TOPIC_PREFIX <prefix>` of each earlier account to the account's name.
  */
 function expectUnique(config: AccountConfig, owners: Map<string, string>): AccountConfig {
   const { account, api, topics, description } = config;

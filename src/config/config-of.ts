@@ -19,7 +19,7 @@ import type { Settings } from './settings.ts';
 /**
  * Converts validated settings into the configuration.
  *
- * @param description Description of the API, which the settings are made for.
+ * @param description API description from which the settings' names and parsers were derived.
  * @param cwd Folder from which relative paths start.
  * @param sharedPrefix Prefix of the topics that all accounts of a fleet share.
  */

@@ -18,7 +18,7 @@ export interface ApiConfig {
   readonly baseUrl: string;
   /** Address of the login or the OAuth 2 token endpoint; without effect if the API has none. */
   readonly loginUrl: string;
-  /** The credentials that the description uses, by the names of their variables. */
+  /** The credentials that the API description uses, by their names in the description, such as `api_key`. */
   readonly credentials: Readonly<Partial<Record<CredentialName, Secret>>>;
   /** How long the API may refuse credentials that it accepted before, in ms, until the refusal counts as final. */
   readonly keyPatienceMs: number;
@@ -102,7 +102,7 @@ export interface PiiConfig {
 export interface Config {
   /** Description of the API: how to log in, and its lists. */
   readonly description: ApiDescription;
-  /** Absolute path of the file that `MEASURED` names. */
+  /** Absolute path of the file that `MEASURED` names: how the API behaved when `cellarstream check --measure` ran. Absent if not set. */
   readonly measuredFile?: string;
   /** Settings of the API; undefined unless all required ones are set; see {@link loadConfig}. */
   readonly api: ApiConfig | undefined;
@@ -124,7 +124,7 @@ export interface Config {
     readonly intervalMs: number | undefined;
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
-    /** Records last modified before this time, in epoch ms, are not read. Undefined: all records are read. */
+    /** Records last modified before this time (epoch ms) are not published. Undefined, or in lists without dates: all are published. */
     readonly startFrom: number | undefined;
     readonly pageSize: number;
     /** Largest percentage of a list's keys that may go missing between two full scans before deletions are held back, 0 to 100. */
@@ -140,8 +140,8 @@ export interface Config {
     /** How the server counts requests against the quota: for each list separately, or for all lists of an API key together. */
     readonly scope: 'endpoint' | 'key';
     /**
-     * Largest share that an initial snapshot may use of the requests that the API allows each minute, in percent, 1 to 95. Polls get the
-     * rest.
+     * Share of the requests that the API allows each minute for an initial snapshot, in percent, 1 to 95. Polls get the rest; the snapshot
+     * also gets the requests that polls leave unused.
      */
     readonly firstReadPercent: number;
   };

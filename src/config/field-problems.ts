@@ -84,10 +84,10 @@ function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): str
 }
 
 /**
- * Returns advice if the service itself depends on a field, such as a key, a date, a status, or a field that identifies elements of an
- * array.
+ * Returns advice against naming a field in a setting if the service itself depends on the field: a key, a date, a status, or a field that
+ * identifies elements of an array. Undefined if it does not.
  *
- * @param but Consequence of the dependency, such as `it can't be hidden`; the advice ends with it.
+ * @param but Consequence that the advice states, such as `it can't be hidden`.
  */
 function neededAdvice(
   { resource, path }: FieldPointer,

@@ -79,7 +79,7 @@ export function descriptionOf(
   return parseDescription(descriptionText(path), path);
 }
 
-/** The path is not in the error: a secret may have been set instead of a path. */
+/** Reads the file that `API_DESCRIPTION` names. An error does not contain the path, because the setting may hold a secret by mistake. */
 function descriptionText(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -127,8 +127,8 @@ function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingPro
 }
 
 /**
- * Prefixes of setting families. The value of each is the beginning of the error text for a name with this prefix that no setting has. Such
- * a name is an error because a misspelled setting would silently have no effect.
+ * Maps the prefix of a family of settings to the first words of the error text for an unknown name with this prefix. An unknown name is an
+ * error, because a misspelled setting would silently have no effect.
  */
 const SETTING_FAMILIES = {
   KEY_FIELDS_: 'is not of any list',

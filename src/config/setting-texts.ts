@@ -30,8 +30,8 @@ export function unreadable(error: unknown): string {
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
 /**
- * Returns the text of all settings: files are read, secrets are read from their `*_FILE` files, and empty values are left out. Adds an
- * entry to `problems` for each file that can't be read.
+ * Returns the text of all settings. Files are read, among them the `*_FILE` files of secrets, and empty values are left out. Adds to
+ * `problems` each file that can't be read, each empty file of a secret, and each secret that is set both ways.
  */
 export function settingTexts(
   env: SettingTexts,
@@ -81,7 +81,7 @@ export function settingTexts(
   return texts;
 }
 
-/** Returns the values that are not empty, trimmed. Secrets are not trimmed, because a secret may begin or end with a space. */
+/** Returns the values that are not empty, trimmed. Secrets lose only final line breaks: they may begin or end with a space. */
 function present(texts: SettingTexts): Texts {
   const some: Texts = {};
   for (const [name, text = ''] of Object.entries(texts)) {

@@ -55,7 +55,7 @@ function unknownNames(texts: SettingTexts, settings: readonly string[]): Setting
     .map((name) => ({ name, advice: 'is not a setting and is ignored: check its spelling' }));
 }
 
-/** Returns warnings about fields that the documented schema of their list does not have. */
+/** Returns warnings about fields that a `PII_` setting or `VOLATILE_FIELDS` names but the documented schema of their list does not have. */
 function undescribed({
   description,
   pii,

@@ -59,7 +59,7 @@ const ABOUT = z.registry<AboutSetting>();
 // Settings that depend on the API's description are made by functions. The others are constants, among them all that hold a secret or the
 // path of a file: those are read before the description is known.
 
-/** Returns the parser of a setting with a credential. It is required if the description uses its variable. */
+/** Returns the parser of a credential's setting. The setting is required if the API description contains `{<variable>}`. */
 function credential(variable: string, noun: string, more = '') {
   return secret.optional().register(ABOUT, {
     text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,
@@ -169,7 +169,7 @@ function withoutEnd(url: string, end: string): string {
   return end !== '' && url.endsWith(end) ? withoutSlash(url.slice(0, -end.length)) : url;
 }
 
-/** Returns an entry for each item of a description: the name of its setting, and the setting's parser. */
+/** Builds an object with one entry for each item: the name of the item's setting and the setting's parser. */
 function named<T>(
   items: readonly T[],
   nameOf: (item: T) => string,
@@ -358,8 +358,8 @@ function keyFieldsSettings({ lists }: ApiDescription): object {
 }
 
 /**
- * Returns the keys by which single records of a list can be requested, each as the names of its fields with commas between them. Undefined
- * if the API has no such request: then the key may have any fields.
+ * Returns the possible keys of a list whose records can be requested one by one; each key is given as its field names, joined by commas.
+ * Undefined if the API has no request for a single record: then any fields may be the key.
  */
 export function singleReadKeys({ one, keyCandidates }: ListDescription): string[] | undefined {
   return one && keyCandidates.map((fields) => fields.join());
@@ -455,7 +455,7 @@ function modificationTimes({ lists }: ApiDescription): string {
   return [...fields].map((field) => `\`${field}\``).join(' or ') || 'modification time';
 }
 
-/** Page size that no list's limit is smaller than; 1000 if the description states no limit. */
+/** Largest allowed page size: the smallest `limit` of all lists, but at least {@link MIN_PAGE_SIZE}; 1000 if no list states a limit. */
 function maxPageSize({ lists }: ApiDescription): number {
   const limits = lists.flatMap(({ limit }) => limit ?? []);
   return limits.length === 0 ? 1_000 : Math.max(MIN_PAGE_SIZE, Math.min(...limits));
@@ -554,7 +554,7 @@ const PROCESS = {
     }),
 };
 
-/** Settings that do not depend on the description. */
+/** Settings that are the same for every API description. */
 const FIXED = {
   ...API,
   ...KAFKA,
@@ -631,7 +631,7 @@ export type SettingTable = ReturnType<typeof settingTable>;
 export type Settings = z.output<SettingTable['schema']>;
 export type Name = keyof Settings;
 
-/** Tables by description: a fleet loads the settings of thousands of accounts with the same description. */
+/** Caches the setting table of each API description: thousands of accounts of a fleet share one description. */
 const TABLES = new WeakMap<ApiDescription, SettingTable>();
 
 export function settingsFor(description: ApiDescription): SettingTable {

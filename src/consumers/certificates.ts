@@ -23,7 +23,7 @@ interface CertificatesSource {
   /** Name of the certificates topic: `<TOPIC_PREFIX>.certificates`; in a fleet, with the fleet's prefix. */
   readonly topic: string;
   readonly resource: string;
-  /** Account whose certificates are read; undefined if the topic serves only one account. */
+  /** Account whose certificates are read; undefined: those of any account. */
   readonly account?: string | undefined;
 }
 
@@ -57,9 +57,7 @@ export function certificatesSource(
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, from the version on that publishes certificates; in a fleet it has the prefix of the fleet';
-/**
- * Number of messages at the end of the topic that are searched first. Each further search covers `WINDOW_GROWTH` times as many messages.
- */
+/** Number of messages at the end of the certificates topic searched first; each further search covers `WINDOW_GROWTH` times as many. */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;
 
@@ -196,8 +194,8 @@ export class CertificateWatermarks {
   }
 
   /**
-   * Registers that the consumer has read every message of the partition before offset `next`, and reports the certificates whose events
-   * the consumer has then all read.
+   * Registers that the consumer has read every message of the partition before offset `next`. Reports the certificates that this completes:
+   * those whose offsets the consumer has reached in every partition.
    */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);

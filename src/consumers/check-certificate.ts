@@ -45,7 +45,7 @@ export interface CertifiedTopic {
 }
 
 /**
- * Reads the properties of a list's topic that a comparison needs.
+ * Reads the properties of a list's topic that decide whether its events can be compared with a certificate.
  *
  * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
@@ -84,7 +84,7 @@ export function whyUncheckable(
   return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
 }
 
-/** Result for a partition whose tally at the certificate's offset is unavailable. */
+/** Verdict on a partition whose count and digest at the certificate's offset are unavailable, and the reason. */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
@@ -140,7 +140,7 @@ export class TableCheck {
   readonly #topic: CertifiedTopic;
   readonly #recent: RecentTallies;
 
-  /** @param topic Properties of the topic, requested before its first event is read: events are counted from the first offsets in them. */
+  /** @param topic Properties of the topic, requested before its first event is read; no key is live at the topic's first offsets. */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
     this.#recent = new RecentTallies(
@@ -149,7 +149,7 @@ export class TableCheck {
   }
 
   /**
-   * Creates a comparison for a topic, from the topic's current properties.
+   * Creates a comparison of a topic's events with certificates; requests the topic's current properties.
    *
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -164,7 +164,7 @@ export class TableCheck {
   }
 
   /**
-   * Compares the live keys, as they were at the certificate's offsets, with the certificate.
+   * Compares the keys that were live (not deleted) at the certificate's offsets with the certificate, by count and digest.
    *
    * @param published A certificate; all events before its offsets must have been passed to `apply`.
    */
@@ -183,16 +183,16 @@ const POSITION_TOO_OLD: TallyUnavailable = {
   why: 'count and digest at its position are not known any more',
 };
 
-/** Minimum number of recent tallies retained for each partition. Too few: a certificate that arrives late is `not checked`. */
+/** Minimum number of recent offsets per partition with a stored count and digest. Too few: a late certificate is `not checked`. */
 const MIN_RETAINED = 10_000;
 
 interface TallyAt {
-  /** Offset after the event that led to the tally. */
+  /** Offset right after the last event counted in `tally`. */
   readonly next: number;
   readonly tally: KeyTally;
 }
 
-/** Tallies of each partition at recent offsets: a certificate may arrive after later events were read. */
+/** Count and digest of each partition's live keys after each recent event: a certificate may arrive after later events were read. */
 class RecentTallies {
   readonly #partitions: Map<number, TallyAt[]>;
 
@@ -203,7 +203,7 @@ class RecentTallies {
     );
   }
 
-  /** Stores the tally after the event at `offset`. */
+  /** Stores a copy of the partition's count and digest as they are after the event at `offset`. */
   record(partition: number, offset: number, tally: KeyTally): void {
     let recent = this.#partitions.get(partition);
     if (!recent) this.#partitions.set(partition, (recent = []));
@@ -211,9 +211,7 @@ class RecentTallies {
     recent.push({ next: offset + 1, tally: tally.copy() });
   }
 
-  /**
-   * Returns the tally after the events before `offset`, all of which must have been read; undefined if that tally is no longer retained.
-   */
+  /** Returns count and digest of the live keys at `offset`, up to which all events must have been read. Undefined if not stored. */
   at(partition: number, offset: number): TallyText | undefined {
     return this.#partitions
       .get(partition)

@@ -10,7 +10,7 @@ import type { EventSummary } from './live-key-tracker.ts';
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 
-/** An event of the list's topic, reduced to what the comparison needs. */
+/** An event of the list's topic, reduced to what {@link CopyCheck} needs. */
 export interface CheckedEvent {
   readonly partition: number;
   readonly offset: number;
@@ -34,7 +34,7 @@ const DELETED = 2;
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
   readonly #certified = new LiveKeyTracker();
-  /** Hashes of key and sequence of each event at or after the certificate's offsets that wrote a record. */
+  /** Hashes of the events at or after the certificate's offsets that are not deletions. Each is the hash of an event's key and sequence. */
   readonly #laterEvents = new KeyTable();
   /** Flags (`WRITTEN`, `DELETED`) of the keys that have events at or after the certificate's offsets. */
   readonly #laterKeys = new KeyTable();
@@ -45,7 +45,7 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
-  /** Live keys at the certificate's offsets. Complete once all of the topic's events have been passed to `event`. */
+  /** Keys that are live (not deleted) at the certificate's offsets. Valid after all of the topic's events have been passed to `event`. */
   get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }

@@ -52,7 +52,7 @@ export interface RetryOptions {
    * 200.
    */
   readonly firstMs?: number;
-  /** Maximum of the upper bound of a pause, in ms. Default 30,000. */
+  /** Limit at which the bound of the pauses stops doubling, in ms; no pause is longer. Default 30,000. */
   readonly maxMs?: number;
 }
 
@@ -62,7 +62,7 @@ export interface HandlingOptions<T, R> {
   readonly reader: Pick<MessageReader<T>, 'prepare' | 'read'>;
   readonly handle: Handler<T, R>;
   readonly retry: Required<RetryOptions>;
-  /** Sink for events that are given up; if undefined, giving up an event ends the consumer with an error. */
+  /** Writer of dead letters: events that could not be decoded or handled. Undefined: such an event ends the consumer with an error. */
   readonly deadLetters: DeadLetters | undefined;
   readonly scheduler: SchedulerLike;
   /** Returns random numbers, uniform in [0, 1). */
@@ -86,10 +86,10 @@ export type Handling<T, R> = (
 ) => Observable<WorkOutcome<Handled<T, R>>>;
 
 /**
- * Returns a function that decodes a message and calls the handler. A failed handler is retried after a random fraction of a bound that
- * doubles with each attempt; after the last attempt the event is given up. Failures of Kafka and the registry are retried without limit.
- *
- * Without dead letters, giving up makes the Observable error with the handler's error, or with `VALUE_UNREADABLE`.
+ * Returns a function that decodes a message and calls the handler once. If the handler fails, the outcome is a retry after a pause: a
+ * random fraction of a bound that doubles with each attempt. A message that can't be decoded, or whose last attempt failed, is written to
+ * the dead letters; without dead letters, the Observable errors with `VALUE_UNREADABLE` or the handler's error. Failures of Kafka and the
+ * registry are retried without limit.
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;

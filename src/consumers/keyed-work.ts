@@ -9,7 +9,7 @@ export type WorkOutcome<R> =
 
 interface KeyedWorkItems<E, R> {
   readonly items: readonly E[];
-  /** Returns an item's key. Items with equal keys, null included, are processed one after the other, in order. */
+  /** Returns an item's key. Items with equal keys are processed one after the other, in order; items with a null key count as equal. */
   readonly keyOf: (item: E) => string | null;
   /**
    * Processes an item once; the last value emitted is the outcome. If the Observable completes without a value, because `halt$` interrupted
@@ -25,14 +25,14 @@ interface KeyedWorkItems<E, R> {
 interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** Number of items from the start of the batch that are done without a gap. */
+  /** Number of items at the start of the batch that are all done; the item after them is not. */
   readonly lowWatermark: number;
 }
 
 /**
  * Processes a batch: items with different keys concurrently, items with the same key in order. Emits each item when it is done. Completes
- * when all are done, or after a halt once no item is in progress. After an error no item is started; the error is emitted once no item is
- * in progress.
+ * when all are done or, after `halt$` has emitted, once no item is in progress. After an error no item is started; the error is emitted
+ * once no item is in progress.
  */
 export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
@@ -48,9 +48,9 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
     });
 }
 
-/** Slots for items in progress, which batches with ready items take in turn. */
+/** A fixed number of slots, one for each item in progress, shared by all batches. Waiting batches get one slot each in turn. */
 class Slots {
-  /** Batches that wait for a slot; each takes one at its turn, in `begin`. */
+  /** Batches that wait for a slot, in order. Calling `begin` gives the batch its slot. */
   readonly #waiting = new Set<{ begin(): void }>();
   #free: number;
   #isServing = false;
@@ -98,7 +98,7 @@ class BatchRun<E, R> {
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
   /** Indexes of the items that are not done, by key. The first item of each key is ready, paused or in progress; the others wait. */
   readonly #lines: Map<string | null, number[]>;
-  /** Indexes of the items that are ready, ascending. */
+  /** Indexes of the items that can be started: all earlier items with their key are done, and no pause is left. Ascending. */
   readonly #ready: number[];
   readonly #tries: number[];
   readonly #done: boolean[];

@@ -21,14 +21,14 @@ export const eventSummaries: ValueReader<EventSummary> = (writer) => {
   };
 };
 
-/** The live keys after the events applied so far: the `sequence` of each key's newest event, and the tally of each partition. */
+/** The live (not deleted) keys after the events applied so far: `sequence` of each key's newest event, count and digest by partition. */
 export class LiveKeyTracker {
   readonly #sequences = new KeyTable();
   readonly #tallies = new Map<number, KeyTally>();
 
   /**
-   * Applies the next event of a partition. An event that is not newer than the key's last one is ignored: it is a duplicate, or was written
-   * by a fenced writer.
+   * Applies the next event of a partition. If the key is live, an event that is not newer than its newest one is ignored: it is a
+   * duplicate, or was written by a fenced writer.
    *
    * @param event Null for a tombstone.
    */
@@ -45,7 +45,7 @@ export class LiveKeyTracker {
     } else if (known !== undefined) this.#sequences.delete(hash);
   }
 
-  /** Returns the tally of a partition's live keys. The returned object changes when later events are applied. */
+  /** Returns count and digest of a partition's live keys. The returned object changes when later events are applied. */
   tally(partition: number): KeyTally {
     let tally = this.#tallies.get(partition);
     if (!tally) this.#tallies.set(partition, (tally = new KeyTally()));
@@ -58,7 +58,7 @@ export class LiveKeyTracker {
   }
 }
 
-/** Initial number of slots; must be a power of two. */
+/** Initial number of slots of a {@link KeyTable}; must be a power of two. */
 const FIRST_SLOTS = 1_024;
 /** Maximum load factor; larger values make probe sequences long. */
 const FULLEST = 0.6;

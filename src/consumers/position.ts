@@ -13,8 +13,8 @@ import { offsetsSince, topicBounds } from '../kafka/client/topic-facts.ts';
 export type TopicPosition = object & Readonly<Record<number, string>>; // `object` excludes strings, which are indexed by numbers too
 
 /**
- * Where a replay begins. `beginning`: at the oldest message. `latest`: after the newest message at the start. A Date: with the messages
- * published at that time or later.
+ * Where a replay begins. `beginning`: at the oldest message. `latest`: after the newest message that exists when the replay starts. A Date:
+ * with the messages published at that time or later. A position: at the offset of each partition.
  */
 export type From = 'beginning' | 'latest' | Date | TopicPosition;
 

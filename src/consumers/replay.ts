@@ -72,7 +72,7 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly onCaughtUp?: () => void;
   /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
-  /** Called before each pause between attempts to reach an unavailable registry, if `to` is `never`. */
+  /** Called before each retry pause while the registry is unavailable. Only a replay that does not end (`to: 'never'`) retries. */
   readonly onRetry?: (retry: Retry) => void;
   /**
    * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one, once every
@@ -81,13 +81,13 @@ export interface ReplayOptions<T> extends Source<T> {
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
-   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and certificates of
-   * any account, which is right unless the topic belongs to a fleet.
+   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and the certificates
+   * of any account. Must be set if the topic belongs to a fleet.
    */
   readonly certificates?: CertificatesOptions;
 }
 
-/** {@link ReplayOptions} with the topic given by name: change events as JSON, status changes or dead letters. */
+/** {@link ReplayOptions} with only the topic's name instead of a {@link Topic}: the name determines how the values are decoded. */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
   ReplayOptions<ChangeEvent>,
   'topic'
@@ -188,7 +188,7 @@ export function replay<T>(
         },
         handleBatch,
       );
-    /** Reads events and certificates concurrently; reports a certificate once the events before its positions were delivered. */
+    /** Reads events and certificates concurrently; reports a certificate once all events before its offsets have been delivered. */
     const withCertificates = (
       range: Range,
       { newest, end }: OpenedCertificates,

@@ -43,8 +43,8 @@ export interface SubscribeGroupOptions<T> {
   readonly concurrency?: number;
   readonly retry?: RetryOptions;
   /**
-   * Topic of your own for events that cannot be decoded or are given up; it must exist. Default none: the Observable then errors with the
-   * handler's error.
+   * Topic of your own for events that could not be decoded or handled; it must exist. Default none: the Observable then errors with the
+   * error of decoding or of the handler.
    */
   readonly deadLetters?: string;
   /** Stops the member with its first value; the Observable completes once the member has left the consumer group. */
@@ -68,8 +68,8 @@ export interface SubscribeGroupOptions<T> {
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
-   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and certificates of
-   * any account, which is right unless the topic belongs to a fleet.
+   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and the certificates
+   * of any account. Must be set if the topic belongs to a fleet.
    */
   readonly certificates?: CertificatesOptions;
 }

@@ -17,7 +17,7 @@ export interface TableChange<Image> {
   readonly key: string;
   /** The record before the change; undefined if the table did not contain it. */
   readonly before: Image | undefined;
-  /** The record after the change; undefined if it was deleted. */
+  /** The record after the change; undefined if it was deleted, or if the function `select` of {@link table} returned undefined. */
   readonly after: Image | undefined;
 }
 
@@ -26,13 +26,13 @@ export interface TableOptions<Image>
   extends
     Omit<Source<ChangeEvent<Image>>, 'topic'>,
     Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry' | 'certificates'> {
-  /** The topic, or the name of a topic whose images are the API's JSON, such as that of a list of another API. */
+  /** The topic to read. If only its name is given, the images are decoded as the API's JSON, which works for every list of every API. */
   readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
-   * Called with the result of comparing the table with a certificate: whether the table has the same keys with the same sequences. This
-   * happens for the list's newest certificate (count and digest of the list's records after a full scan) and each later one, once the table
-   * has applied every event that the certificate describes. For the comparison the table also stores tallies and a hash of each key. A
-   * certificate that arrives too late to be compared is `not checked`. If the callback throws, the table ends with that error.
+   * Called with the result of comparing the table's keys and sequences with a certificate (count and digest of the list's records after a
+   * full scan): with the newest certificate and each later one, once the table has applied every event that the certificate describes. A
+   * certificate that arrives too late is `not checked`. The table then also stores a hash of each key, and recent digests. If the callback
+   * throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }
@@ -200,15 +200,15 @@ class TopicTable<Image, Held> implements Table<Held> {
 interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
-  /** Key of the partition's previous event if that event was outdated; else null. */
+  /** Key of the partition's newest event that is not a tombstone, if that event was outdated; else null. */
   readonly late: string | null;
 }
 
 const NOTHING: Progress = { sequence: -Infinity, late: null };
 
 /**
- * Returns a function, to be called with each event in order, that returns whether the event is newer than all earlier events of its
- * partition. The sequence rises with every event; an event that does not raise it is a duplicate, or was written by a fenced writer.
+ * Returns a function that checks whether an event is newer than all earlier events of its partition; to be called with each event in order.
+ * The sequence rises with every event; an event that does not raise it is a duplicate, or was written by a fenced writer.
  *
  * A tombstone has no sequence: it is treated like the deletion right before it. If compaction has removed that deletion, the tombstone
  * counts as newest.

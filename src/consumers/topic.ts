@@ -44,7 +44,8 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
 }
 
 /**
- * Like `readAs`, for the change events of a resource.
+ * Returns a decoder of a resource's change events. Fields that the writer's schema lacks get their default; fields that `values` lacks are
+ * dropped.
  *
  * @param values The Avro schema of the resource's images. The last two fields of this schema are `nulls` and `unmapped`.
  * @param namespace Namespace of the events' schema. Default `cellarstream.<resource>`, which is that of the built-in API.
@@ -133,8 +134,8 @@ export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
 export const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
 /**
- * Type of a topic's values, derived from the topic's name: change events as JSON, unless the name ends in `-status-changes` or
- * `.dead-letters`. `.order-status-changes` stands for the topic of the built-in API.
+ * Type of a topic's values, derived from the end of the topic's name. `.order-status-changes`: status changes of orders of the built-in
+ * API. Any other `-status-changes`: status changes. `.dead-letters`: dead letters. Any other name: change events as JSON.
  */
 export type ValueIn<Name extends string> = Name extends `${string}.order-status-changes`
   ? OrderStatusChange

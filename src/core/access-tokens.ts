@@ -31,8 +31,8 @@ export interface AccessTokensOptions {
 }
 
 /**
- * Fraction of a token's lifetime after which the token is renewed. If it is too small, many tokens are requested; if too large, a token is
- * close to its end when a session begins, so sessions are short.
+ * Fraction of a token's lifetime after which the token is renewed. If it is too small, many tokens are requested. If it is too large, a
+ * Kafka connection may log in with a token that expires soon, and has to log in again soon.
  */
 const RENEW_AT = 0.8;
 /**
@@ -86,9 +86,9 @@ export class AccessTokens {
   }
 
   /**
-   * Returns a valid token.
+   * Returns a valid token. If a renewal fails, returns the current token until it expires.
    *
-   * @throws The error of `request`; CellarstreamError with the code `unreachable` when the response takes more than 3 s.
+   * @throws The error of `request`. If the response takes more than 3 s: a CellarstreamError whose code is the option `unreachable`.
    */
   async get(): Promise<AccessToken> {
     const { held } = this.#state;

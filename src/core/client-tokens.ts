@@ -26,7 +26,7 @@ interface TokenErrors {
   readonly ca: string;
   /** Code of errors after which a retry may succeed. */
   readonly unreachable: ErrorCode;
-  /** Code of errors that can only be resolved by changing settings. */
+  /** Code of errors that last until an operator changes the settings or the identity provider. */
   readonly refused: ErrorCode;
 }
 

@@ -18,7 +18,7 @@ export type ErrorCode =
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the format of the API's lists. */
   | 'API_ANSWER'
-  /** A request was not sent, because the lease under which it was declared had expired. */
+  /** A request to the API was not sent, because the lease (the right to send requests) had expired. */
   | 'LEASE_OVER'
   /** A command got no permits for its API requests, because the quota is used up or the service that runs the account does not respond. */
   | 'NO_PERMITS'
@@ -34,7 +34,7 @@ export type ErrorCode =
   | 'KAFKA_REFUSED'
   /** The key fields of a resource can't be determined, or differ from those of its published events. */
   | 'KEY_FIELDS'
-  /** The cursor in Kafka can't be read by this version of the service. */
+  /** The cursor in Kafka, which records how far a list has been read and published, can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
   /** A topic exists, but with settings that would cause loss of data. */
   | 'TOPIC_SETTINGS'
@@ -201,7 +201,7 @@ const RESPONSE_TIMEOUT_CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_BODY_TIMEOUT',
 ]);
 
-/** Whether an error means that a response, or the rest of it, did not arrive in time. Timeouts while connecting are not included. */
+/** Whether an error means that a response, or the rest of it, did not arrive in time. undici's connect timeout is not included. */
 export function isTimeout(error: unknown): boolean {
   return hasCode(error, RESPONSE_TIMEOUT_CODES);
 }
