@@ -15,10 +15,9 @@ export class PollScans {
   /** @param scheduler Delays `pollsCompleted$` by a turn of the event loop, in which the last page of a scan is emitted. */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {
-      const before = new Map(this.#begun);
-      // Only chains that have ever begun are waited for: `back` may not run at all.
+      // The chain `back` is waited for only if it has ever begun: it may not run at all.
+      const before = new Map<PollChain, number>([['newest', 0], ...this.#begun]);
       const isDone = () =>
-        before.size > 0 &&
         [...before].every(([chain, count]) => (this.#ended.get(chain) ?? 0) > count);
       return this.#ended$.pipe(
         startWith(undefined),
