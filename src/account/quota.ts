@@ -157,8 +157,8 @@ export class Quota {
   }
 
   /**
-   * Whether at least as many requests of the last minute are stored as were declared. If fewer are stored, a clock was changed, or an older
-   * file was restored.
+   * Whether the file of starts is complete: for the past minute, it has at least as many requests as the declaration. If it has fewer, a
+   * clock was changed, or an older file was restored.
    */
   #hasAll({ declaration, latestSentAt }: DatedDeclaration): boolean {
     const since = this.#scheduler.now() - WINDOW_MS;

@@ -43,7 +43,7 @@ const REQUEST = z
   .object({
     type: z.literal('resync'),
     ...ASKS,
-    /** Limits the request to the order with this number. The number is passed as text if it is too large for JSON. */
+    /** Limits the request to the order with this number. Numbers above 2^53 - 1 are passed as text, so that no digit is lost. */
     order_number: z
       .union([z.int().min(0), z.string().refine(isLong)])
       .nullable()

@@ -112,8 +112,8 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads the page once the index of its first broken record, `place`, is known. @param alone Number of the page's broken records that are
-   * requested alone, including the one at `place`.
+   * Reads the rest of the page after its first broken record was found at index `place`: requests that record alone, then the records
+   * before and after it. @param alone Number of broken records of the page that have been requested alone, including this one.
    */
   #around(place: number, alone: number): Observable<Answer> {
     const offset = this.#offset;

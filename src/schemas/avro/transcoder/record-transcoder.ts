@@ -152,7 +152,7 @@ function begin(source: JsonCursor, note: number): void {
   source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
 }
 
-/** Whether the cursor, moved by parsing the value that `note` describes, is where WebAssembly found the end of the value. */
+/** Compares two parsers: whether `source`, which has parsed the value of `note`, stands where WebAssembly found the end of that value. */
 function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
