@@ -226,8 +226,8 @@ export interface Hooks {
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**
-   * A property of a list's date parameters was detected: the difference between their time zone and the time zone of the records' modification
-   * times, the date format that the API accepts, or that the API refuses or ignores the parameters.
+   * A property of a list's date parameters was detected: the difference between their time zone and the time zone of the records'
+   * modification times, the date format that the API accepts, or that the API refuses or ignores the parameters.
    */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
   /**

@@ -16,7 +16,10 @@ export interface ApiResponse {
   readonly body: Buffer;
 }
 
-/** Builds the responses to one account's requests, including injected faults that change the content of a page. Quotas and all other faults are applied by the HTTP server. */
+/**
+ * Builds the responses to one account's requests, including injected faults that change the content of a page. Quotas and all other faults
+ * are applied by the HTTP server.
+ */
 export class SandboxApi {
   readonly #settings: SandboxSettings;
   readonly #store: RecordStore;

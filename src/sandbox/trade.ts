@@ -71,12 +71,17 @@ export class Trade {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
   }
 
-  /** Returns the personal fields of the invented person with this number as JSON bytes, to be inserted at the placeholders of a {@link Template}. */
+  /**
+   * Returns the personal fields of the invented person with this number as JSON bytes, to be inserted at the placeholders of a {@link
+   * Template}.
+   */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
   }
 
-  /** Returns the contact and address fields of the invented person with this number, for a new order. A number always has the same person. */
+  /**
+   * Returns the contact and address fields of the invented person with this number, for a new order. A number always has the same person.
+   */
   buyerAt(number: number): Buyer {
     const { contact, address, recipient } = makePerson(this.seed, number);
     return {
