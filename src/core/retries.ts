@@ -86,7 +86,7 @@ export const LASTING_MS = {
    * large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
-  /** Brokers do not know a topic to which messages are written. If the time is too small, a new topic counts as deleted. */
+  /** Time in which brokers may report that a topic does not exist. If it is too small, a topic that was just created counts as deleted. */
   unknownTopic: 5_000,
   /**
    * Time in which brokers may refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has
@@ -94,8 +94,8 @@ export const LASTING_MS = {
    */
   refusedToken: 15_000,
   /**
-   * The same once a token was accepted before. This time is longer than `refusedToken`, because the identity provider is then more likely
-   * the cause than the settings.
+   * Time in which brokers may refuse the OAuth tokens of this process after they have accepted one. It is longer than `refusedToken`,
+   * because the cause is then more likely the identity provider than a setting.
    */
   refusedProvenToken: 600_000,
 } as const;

@@ -222,7 +222,7 @@ function listProblems(
   const problems: Problem[] = [];
   const { parameters = [] } = file;
   const own = file.lists[name]!;
-  /** Returns the path of a key of this list: in `lists.<name>`, or in `list` if only the defaults have the key. */
+  /** Returns the path of a key: `lists.<name>.<key>`, or `list.<key>` if only the defaults of all lists have it. */
   const at = (key: keyof ListFile, ...more: string[]): Path =>
     key in own || !(key in (file.list ?? {}))
       ? ['lists', name, key, ...more]

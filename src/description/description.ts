@@ -118,9 +118,9 @@ export interface StatusTableSubject {
   readonly path: readonly string[];
   /** Paths of the status fields within the object, in the order in which their changes are published. */
   readonly fields: readonly (readonly string[])[];
-  /** Name of the object's field with the time of a change; undefined if only the record has such a field. */
+  /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;
-  /** Whether `time` is used only for elements that are new. For a change of an existing element it is ignored. */
+  /** Whether the field `time` gives the time of a status change only when an array element is new; later changes ignore it. */
   readonly isTimeOfNew: boolean;
 }
 
@@ -141,7 +141,7 @@ export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
-/** Returns the function that gives the name of the total of the list with a name. */
+/** Returns a function from the name of a list to the {@link totalName} of that list. */
 export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
   const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
   return (resource) => totals.get(resource) ?? 'the total';
@@ -183,7 +183,7 @@ export function sendsLimit({
   return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 
-/** The request of its own for the number of a list's records. */
+/** A separate request for the number of a list's records, where pages do not state it. */
 type TotalRequest = Extract<NonNullable<ListFile['total']>, { readonly path: string }>;
 
 /** Returns the request of its own for the number of a list's records; undefined if there is none. */

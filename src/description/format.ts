@@ -56,7 +56,7 @@ const quotaText = (example: string, scopes = '') =>
     /^[1-9]\d{0,6}\/(?:s|min|h|d)(?: per (?:list|key))?$/,
     `a number of requests per s, min, h or d${scopes}, such as ${example}`,
   );
-/** Scopes of the limits of an API. */
+/** End of the help text for limits that may have a scope. */
 const SCOPES = ', per list or per key (the default)';
 const place = (what: string) =>
   z

@@ -32,7 +32,7 @@ function authInWords(auth: ApiDescription['auth']): string {
   return 'header' in auth ? `${auth.header}: ${value}` : `?${auth.query}=${value}`;
 }
 
-/** Returns a template of `auth`. A text without a variable may be a secret that was written into the description. */
+/** Returns a template of `auth` for output. A text without a variable is redacted: it may be a secret. */
 function withoutSecret(template: string): string {
   return variablesIn(template).length > 0 ? template : '[redacted]';
 }

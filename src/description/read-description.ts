@@ -77,7 +77,7 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
   return descriptionOf(result.data!, schemas);
 }
 
-/** Returns the first alias without an anchor, or inside the node of its own anchor; undefined if there is none. */
+/** Returns the first YAML alias that has no anchor or is inside the node that it refers to; undefined if there is none. */
 function wrongAliasIn(document: Document): { position: number; message: string } | undefined {
   let found: ReturnType<typeof wrongAliasIn>;
   visit(document, {
@@ -95,7 +95,7 @@ function wrongAliasIn(document: Document): { position: number; message: string }
   return found;
 }
 
-/** Returns the content of a document. Its aliases may stand for too many nodes. */
+/** Returns the content of a document as plain values. Throws `SETTINGS` if its aliases expand to too many nodes. */
 function contentOf(document: Document, place: string): unknown {
   try {
     return document.toJS();

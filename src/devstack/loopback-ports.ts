@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
  * keeps reconnecting to a stopped broker could be assigned the broker's port and connect to itself: the broker could not restart.
  */
 const LOWEST = 20_000;
-/** Upper bound of the ports to choose, itself excluded. */
+/** Upper bound of the ports to choose, exclusive. */
 const HIGHEST = 32_000;
 
 /** Returns distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
