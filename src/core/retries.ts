@@ -82,7 +82,7 @@ export const KAFKA_LIMITS = {
  */
 export const LASTING_MS = {
   /**
-   * Too few brokers are available. If the time is too small, transactions fail during the election of a partition leader. If it is too
+   * Time in which brokers may report that too few of them are available. If it is too small, transactions fail during the election of a partition leader. If it is too
    * large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,

@@ -19,7 +19,7 @@ export interface ApiDescription {
   readonly headers: Parameters;
   /** Notation of dates in requests and of timestamps in records. */
   readonly times: TimeFormat;
-  /** Meanings of HTTP statuses that differ from the built-in ones. */
+  /** Meanings of HTTP statuses for this API, by status. They replace the built-in meanings. */
   readonly errors: NonNullable<DescriptionFile['errors']>;
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
@@ -67,7 +67,7 @@ export interface ListDescription {
   readonly next: ListFile['next'];
   /** Places where a response states the offset and the size of its page. They show when a server served another page than requested. */
   readonly reported: ListFile['reported'];
-  /** JSON Pointer of what is true in a response without an error. Undefined: only responses without records are searched for errors. */
+  /** JSON Pointer of a member that is true in every response without an error. Undefined: only responses without records are searched for errors. */
   readonly ok: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
@@ -186,7 +186,7 @@ export function sendsLimit({
 /** A separate request for the number of a list's records, where pages do not state it. */
 type TotalRequest = Extract<NonNullable<ListFile['total']>, { readonly path: string }>;
 
-/** Returns the request of its own for the number of a list's records; undefined if there is none. */
+/** Returns the separate request for the number of a list's records; undefined if there is none. */
 export function totalRequestOf({ total }: Pick<ListFile, 'total'>): TotalRequest | undefined {
   return typeof total === 'object' && 'path' in total ? total : undefined;
 }
