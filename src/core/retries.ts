@@ -82,8 +82,8 @@ export const KAFKA_LIMITS = {
  */
 export const LASTING_MS = {
   /**
-   * Time in which brokers may report that too few of them are available. If it is too small, transactions fail during the election of a partition leader. If it is too
-   * large, the log reports late why nothing is published.
+   * Time in which brokers may report that too few of them are available. If it is too small, transactions fail during the election of a
+   * partition leader. If it is too large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
   /** Time in which brokers may report that a topic does not exist. If it is too small, a topic that was just created counts as deleted. */

@@ -67,7 +67,7 @@ export interface ListDescription {
   readonly next: ListFile['next'];
   /** Places where a response states the offset and the size of its page. They show when a server served another page than requested. */
   readonly reported: ListFile['reported'];
-  /** JSON Pointer of a member that is true in every response without an error. Undefined: only responses without records are searched for errors. */
+  /** JSON Pointer of a member that is true in responses without an error. Undefined: only responses without records may be errors. */
   readonly ok: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
