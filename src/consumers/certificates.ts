@@ -56,7 +56,7 @@ export function certificatesSource(
 }
 
 const MISSING_TOPIC_ADVICE =
-  '`cellarstream run` creates it, from the version on that publishes certificates; in a fleet it has the prefix of the fleet';
+  '`cellarstream run` creates it, if its version publishes certificates. Check the prefix: accounts of a fleet share a topic with the prefix of the fleet';
 /**
  * Number of messages at the end of the topic that are searched first. Each further search covers `WINDOW_GROWTH` times as many messages.
  */

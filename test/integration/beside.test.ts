@@ -34,7 +34,7 @@ it(
     const beside = check();
     await beside.succeeded();
     expect(beside.stdout()).toMatch(
-      /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: run would fence it/m,
+      /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: `cellarstream run` would fence that instance/m,
     );
 
     expect(await first.end('SIGTERM')).toBe(0);
