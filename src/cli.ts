@@ -98,7 +98,7 @@ program
 
 program
   .command('describe')
-  .description('prints what a description of an API says, or all its mistakes')
+  .description('checks a description of an API; prints it in words, or lists all its mistakes')
   .argument('<file>', 'the description, YAML or JSON')
   .action(async (file: string) => (await import('./commands/describe.ts')).describeCommand(file));
 
@@ -179,7 +179,7 @@ program
 program
   .command('verify')
   .description(
-    'compares the topics with the newest certificates, and your own copy of a list with both',
+    'compares the topic of each list with the newest certificate of the list; with --file, also your own copy of a list',
   )
   .addArgument(
     ofLists(new Argument('[resource...]', 'the lists to verify; default: all of RESOURCES')),
@@ -188,7 +188,7 @@ program
   .option('--json', 'prints JSON lines instead of a table')
   .option(
     '--file <copy.csv>',
-    'CSV file with a copy of the one list that is named: columns key and sequence',
+    'CSV file with your copy of a list, in columns key and sequence; requires exactly one [resource]',
   )
   .option('--fresh', 'first requests a new full scan from the running service')
   .option('--timeout <seconds>', 'longest wait for that scan, in seconds', some, 600)

@@ -225,10 +225,12 @@ export function openApi(options: ApiOptions): Api {
 }
 
 function loginRateError(loginUrl: string, token: Token | undefined): CellarstreamError {
-  const life = token ? ` gave a token good for ${Math.round(token.lifeMs / 1_000)} s, and` : '';
+  const life = token
+    ? ` (the newest token is valid for ${Math.round(token.lifeMs / 1_000)} s)`
+    : '';
   return new CellarstreamError(
     'API_ANSWER',
-    `the login at ${loggableAddress(new URL(loginUrl))}${life} was needed several times within a minute, so the next one waits. If this goes on, the API's tokens are too short-lived or are refused: tell its operators`,
+    `several logins at ${loggableAddress(new URL(loginUrl))} within a minute${life}: the next login is delayed. If this persists, the API's tokens expire too early or are refused: contact the operators of the API`,
   );
 }
 

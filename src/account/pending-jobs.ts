@@ -107,7 +107,9 @@ export class PendingJobs {
     const { id, resources } = request;
     if (this.#requests.has(id) || this.#isOld(request)) return false;
     if (this.#requests.size >= MAX_PENDING_REQUESTS) {
-      throw new Error(`${MAX_PENDING_REQUESTS} requests are waiting already`);
+      throw new Error(
+        `${MAX_PENDING_REQUESTS} requests to resync or certify are pending already: send this one again later`,
+      );
     }
     this.#requests.set(id, { request, left: new Set(resources) });
     return true;

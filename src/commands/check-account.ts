@@ -65,7 +65,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
       ? [
           unwise(
             'account',
-            `${instanceText(running)} runs ${config.account}: run would fence it, and it would stop. Stop it first, or set another TOPIC_PREFIX`,
+            `${instanceText(running)} runs ${config.account}: \`cellarstream run\` would fence that instance (end its right to write), so that it stops. Stop it first, or set another TOPIC_PREFIX`,
           ),
         ]
       : [];
@@ -106,7 +106,7 @@ async function checkSubjects(
     const { version } = values[nth]!;
     return version === undefined ? [] : [`${resource} ${version}`];
   });
-  if (versions.length === 0) return 'no schemas yet, run will register them';
+  if (versions.length === 0) return 'no schemas yet; `cellarstream run` will register them';
   return `versions ${versions.join(', ')}`;
 }
 

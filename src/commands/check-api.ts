@@ -357,8 +357,8 @@ class ApiCheck {
     const { loginsPerMinute, perMinute } = this.#config.quota;
     const used =
       what === 'login'
-        ? `no login is left: all ${loginsPerMinute} of a minute (LOGIN_QUOTA_PER_MINUTE)`
-        : `no request for ${what} is left: all ${perMinute} of a minute (QUOTA_PER_MINUTE)`;
+        ? `the quota of logins is used up: all ${loginsPerMinute} logins a minute (LOGIN_QUOTA_PER_MINUTE)`
+        : `the quota for ${what} is used up: all ${perMinute} requests a minute (QUOTA_PER_MINUTE)`;
     const message = `${used} are used or reserved. Run check again in a minute`;
     return new CellarstreamError('QUOTA_EXCEEDED', message);
   }

@@ -68,6 +68,8 @@ export async function checkDates(
   }
   const text = datesText(dates.found);
   if (text !== undefined) return { text, isUnusual: true };
-  const plain = isProbed ? 'dates are read as written' : 'no record shows how dates are read';
+  const plain = isProbed
+    ? 'date parameters work as documented'
+    : 'no record to test the date parameters with';
   return { text: plain, isUnusual: false };
 }

@@ -41,7 +41,10 @@ export async function checkKafka(
     const { brokers, absent } = inspected;
     ({ warnings } = inspected);
     await checkMore?.(absent);
-    const rest = absent.length > 0 ? `run will create ${absent.join(', ')}` : 'all topics exist';
+    const rest =
+      absent.length > 0
+        ? `\`cellarstream run\` will create ${absent.join(', ')}`
+        : 'all topics exist';
     return `${brokers} broker${brokers === 1 ? '' : 's'}; ${rest}`;
   });
   return { finding, warnings, isAnswering };

@@ -41,12 +41,12 @@ export async function checkPaging(
   return [
     ...(isMoved
       ? [
-          'the API moves or refuses an offset that is no multiple of pageSize: run reads the list in whole pages, with up to a third more requests',
+          'the API refuses or changes an offset that is not a multiple of pageSize: `cellarstream run` requests only multiples, which takes up to a third more requests',
         ]
       : []),
     ...(isCapped
       ? [
-          `the API gives at most ${length} records a page (PAGE_SIZE asks for ${pageSize}): run takes what comes, and needs more requests`,
+          `the API returns at most ${length} records a page, although PAGE_SIZE is ${pageSize}: \`cellarstream run\` reads these smaller pages, with more requests`,
         ]
       : []),
   ];

@@ -48,7 +48,7 @@ export async function checkTotal(
   if (total === undefined || (!hasNext && first.data.length >= total)) return undefined;
   const tail = await ask({ offset: Math.max(0, total - TAIL), pageSize: TAIL });
   if (tail.isCut || recordsOf(tail).length === 0) {
-    return `the API shows no record at the end of its total of ${total}: the list is capped, and run publishes no deletions from it`;
+    return `the API reports a total of ${total} records, but returns none at the end of the list: the list is capped, and \`cellarstream run\` publishes no deletions from it`;
   }
   if (!mayBeCut({ top: total, peak: total, lacksMass: false, fitsOnePage: total < list.pageSize }))
     return undefined;

@@ -160,7 +160,7 @@ class FleetDemo {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';
     this.#print([`${name} has ended (${cause}); it owned ${accounts}`]);
     const hasOthers = this.#running.size > 0;
-    const condition = hasOthers ? ', once the others have its accounts' : '';
+    const condition = hasOthers ? ', once the other instances have claimed its accounts' : '';
     this.#options.line.end(
       `${name} is started again after ${RESTART_AFTER_MS / 1_000} s${condition}`,
     );
@@ -249,6 +249,6 @@ async function expectNoFleet(config: ConfigWith<'kafka'>): Promise<void> {
   if (members.length === 0) return;
   throw new CellarstreamError(
     'SETTINGS',
-    `a fleet with the instances ${members.map(({ name }) => name).join(', ')} runs on KAFKA_BROKERS under TOPIC_PREFIX=${sharedPrefix}: set another TOPIC_PREFIX or stop the fleet, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL: then the demo starts a Kafka of its own`,
+    `TOPIC_PREFIX=${sharedPrefix} is in use at KAFKA_BROKERS by a fleet with the instances ${members.map(({ name }) => name).join(', ')}. Set another TOPIC_PREFIX, stop that fleet, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, so that the demo starts a Kafka of its own`,
   );
 }

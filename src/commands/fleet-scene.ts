@@ -53,7 +53,7 @@ export class FleetScene {
         ];
       case 'ask':
         return [
-          `${instance} has the images of ${account}, and asks ${owner ?? 'its owner'} for it`,
+          `${instance} has restored the images of ${account}, and asks ${owner ?? 'its owner'} to release it`,
         ];
       case 'release':
       case 'stop':
@@ -73,6 +73,6 @@ export class FleetScene {
       counts.set(owner, (counts.get(owner) ?? 0) + 1);
     }
     const shares = [...counts].map(([owner, count]) => `${owner} ${count}`).join(', ');
-    return [`all ${this.#accountCount} accounts are read: ${shares}`];
+    return [`all ${this.#accountCount} accounts are served; accounts of each instance: ${shares}`];
   }
 }

@@ -33,7 +33,7 @@ const UNPROVEN_SWEEPS = 3;
 
 /** Log text about a list whose description does not let a full scan prove that a missing record was deleted. */
 const NO_PROOF_OF_ABSENCE =
-  'a record that is missing from this list is not published as deleted, only one that the list shows as deleted: it has no total, and its pages do not overlap or are not sorted by the key, so a missing record may have moved. For deletions, its description needs total, one, deleted, agreed: true, or a request that sorts by the key';
+  'records that are missing from this list are not published as deleted (only those that the API marks as deleted), because they may only have moved: the list has no total, and its pages do not overlap or are not sorted by the key. To publish such deletions, add total, one, deleted or agreed: true to the description of the list, or request the list sorted by its key';
 /** Log texts for kinds of scan trouble that the general text does not describe. */
 const SCAN_TROUBLES: Readonly<Partial<Record<ScanTrouble, string>>> = {
   shifted:
@@ -177,7 +177,10 @@ export function logHooks(
       );
     },
     onUncertified: ({ resource, why }) => {
-      logger.debug({ event: 'uncertified', resource, why }, 'a full scan was not certified');
+      logger.debug(
+        { event: 'uncertified', resource, why },
+        'published no certificate of a full scan',
+      );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
       const isNew = lastMissing.get(resource) !== gone;
@@ -211,12 +214,12 @@ export function logHooks(
     onStale: ({ resource, held, ageMs }) =>
       logger[isWarningDue(`${resource} stale`) ? 'warn' : 'debug'](
         { event: 'stale-answer', resource, held, ageMs },
-        'the API showed records in an earlier state than the published one (held: they wait up to 10 s for a second read, because a lagging replica may have answered), or a cached response (ageMs)',
+        'the API returned records in an earlier state than the published one, as from a lagging replica (held: how many wait, for up to 10 s, until they are read again), or a cached response (ageMs: its age)',
       ),
     onVolatile: ({ resource, fields }) =>
       logger.warn(
         { event: 'volatile-fields', resource, fields: fewNames(fields) },
-        'these fields differ in every response, so anchors ignore them. To publish no event when only they change, add them to VOLATILE_FIELDS',
+        'these fields differ in every response, so they are ignored when the pages of a scan are matched. To publish no event when only they change, add them to VOLATILE_FIELDS',
       ),
     onDates: ({ resource, ...found }) => {
       const { form, offsetMs, longestMs, noDates, reason } = found;

@@ -20,6 +20,6 @@ export function expectNotRefuted({
     measuredFile === undefined ? 'API_DESCRIPTION' : `MEASURED ${basename(measuredFile)}`;
   const lines = refutations(measured, resources).map((line) => `${file}: ${line}`);
   if (lines.length === 0) return;
-  lines.push('To start all the same, run with --believe');
+  lines.push('To start despite refuted claims, use `cellarstream run --believe`');
   throw new CellarstreamError('SETTINGS', lines.join('\n'));
 }

@@ -103,7 +103,7 @@ function remarksOf(certificate: Certificate): string[] {
   const remarks: [number, string][] = [
     [rejected, 'without a usable key'],
     [unpublished, 'too large to publish'],
-    [left_out, 'older than START_FROM or shown as deleted'],
+    [left_out, 'left out (older than START_FROM, or marked as deleted by the API)'],
     [held, 'deletions held back'],
     [undecided, `undecided${named === '' ? '' : ` (${named}${undecided > 3 ? ', ...' : ''})`}`],
   ];

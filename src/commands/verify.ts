@@ -37,7 +37,9 @@ export async function verifyCommand(
   flags: VerifyFlags,
 ): Promise<boolean> {
   if (flags.file !== undefined && named.length !== 1) {
-    throw usageError('--file is a copy of one list: name that list');
+    throw usageError(
+      'with --file, name exactly one list, as in cellarstream verify LIST --file copy.csv',
+    );
   }
   const config = replaySettings(processSource(), flags.account);
   const logger = await createLogger({ level: config.logLevel });
@@ -106,7 +108,7 @@ const NO_CERTIFICATE =
 /** Returns why there is no fresh certificate of a list; undefined if there is one. */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {
-    return `no fresh certificate within ${seconds} s: does a service run this account? A long list takes longer (--timeout)`;
+    return `no fresh certificate within ${seconds} s: check that the service runs this account; if the list is long, set a longer --timeout`;
   }
   if (ack.status === 'done') return undefined;
   return `no fresh certificate: ${ack.message ?? ack.status}`;

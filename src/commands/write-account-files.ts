@@ -36,7 +36,7 @@ export async function writeAccountFiles(
 }
 
 function otherContent(path: string): CellarstreamError {
-  const advice = 'is there with other content: choose another --accounts-dir, or remove it';
+  const advice = 'exists with other content: remove the file, or choose another --accounts-dir';
   return new CellarstreamError('SETTINGS', `${path} ${advice}`);
 }
 

@@ -119,7 +119,7 @@ function expectOwn(own: Readonly<Record<string, string>>, { perAccount }: Settin
   const foreign = Object.keys(own).filter((setting) => !isAllowed(setting));
   if (foreign.length === 0) return;
   throw settingsError(
-    `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`,
+    `${foreign.join(', ')} can't be set in the file of an account: these are settings of the instance, which belong in its environment, or misspelled names`,
   );
 }
 
@@ -186,7 +186,7 @@ function expectUnique(config: AccountConfig, owners: Map<string, string>): Accou
     const other = owners.get(`${setting} ${value}`);
     if (other !== undefined) {
       throw settingsError(
-        `${account}.env: ${setting} is that of ${other}.env: each account needs one of its own`,
+        `${account}.env: ${setting} has the same value in ${other}.env: each account needs a value of its own`,
       );
     }
   }

@@ -62,11 +62,13 @@ function keyProblem(
 ): SettingProblem {
   const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
   if (keyText.includes('ENCRYPTED') && !hasPassword) {
-    const toDo = password ? `set ${password}` : 'store it without a password';
+    const toDo = password
+      ? `set ${password}`
+      : 'decrypt it, as with openssl pkey -in FILE -out NEW_FILE';
     return { name: key, advice: `is encrypted: ${toDo}` };
   }
   if (code === 'ERR_OSSL_BAD_DECRYPT' && password) {
-    return { name: password, advice: `does not open ${key}` };
+    return { name: password, advice: `is not the password of ${key}` };
   }
   const advice = `has no private key that Node can read (${code}): convert it with openssl pkey -in FILE`;
   return { name: key, advice };

@@ -131,8 +131,8 @@ function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingPro
  * error, because a misspelled setting would silently have no effect.
  */
 const SETTING_FAMILIES = {
-  KEY_FIELDS_: 'is not of any list',
-  API_PARAM_: 'is not of any parameter',
+  KEY_FIELDS_: 'belongs to no list',
+  API_PARAM_: 'belongs to no parameter of the description',
   PII_: 'is not a setting',
 } as const;
 
@@ -143,7 +143,7 @@ function unknownSettings(texts: SettingTexts, { names }: SettingTable): SettingP
       .filter((name) => name.startsWith(prefix) && !known.includes(name))
       .map((name) => ({
         name,
-        advice: `${what}: ${known.length > 0 ? `the settings are ${known.join(', ')}` : 'there is none'}`,
+        advice: `${what}: ${known.length > 0 ? `the settings that begin with ${prefix} are ${known.join(', ')}` : `no setting begins with ${prefix}`}`,
       }));
   });
 }

@@ -50,7 +50,11 @@ export interface CertifiedTopic {
  * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
 export async function certifiedTopic(kafka: Kafka, topic: string): Promise<CertifiedTopic> {
-  const bounds = await topicBounds({ kafka }, topic, 'is TOPIC_PREFIX that of the service?');
+  const bounds = await topicBounds(
+    { kafka },
+    topic,
+    'check that TOPIC_PREFIX is that of the service',
+  );
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
@@ -78,10 +82,10 @@ export function whyUncheckable(
 ): string | undefined {
   const certified = Object.keys(certificate.partitions).length;
   if (certified !== bounds.size) {
-    return `the topic has ${bounds.size} partitions, the certificate speaks of ${certified}`;
+    return `the topic has ${bounds.size} partitions, but the certificate counts ${certified}`;
   }
   if (now - publishedAt < compactionLagMs) return undefined;
-  return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
+  return "the certificate is older than the topic's min.compaction.lag.ms: events that it counts may have been compacted away";
 }
 
 /** Verdict on a partition whose count and digest at the certificate's offset are unavailable, and the reason. */
@@ -126,7 +130,7 @@ function differenceOf(
     return `partition ${partition} has ${found.records} of ${certified.records} records`;
   }
   if (found.digest === certified.digest) return undefined;
-  return `partition ${partition} has ${found.records} records as certified, by other events`;
+  return `partition ${partition} has ${found.records} records as certified, but with other events (the digest differs)`;
 }
 
 function overallVerdict(partitions: readonly CheckedPartition[]): Checked {
@@ -180,7 +184,7 @@ export class TableCheck {
 
 const POSITION_TOO_OLD: TallyUnavailable = {
   checked: 'not checked',
-  why: 'count and digest at its position are not known any more',
+  why: "count and digest at the certificate's position are no longer in memory",
 };
 
 /** Minimum number of recent offsets per partition with a stored count and digest. Too few: a late certificate is `not checked`. */

@@ -104,7 +104,7 @@ function unreadable(
   return new CellarstreamError(
     'VALUE_UNREADABLE',
     `the value at offset ${offset} of partition ${partition} of ${topic} can't be read (${why}): ` +
-      'does another program write to the topic? To skip the message, go on from the offset after it',
+      'check whether another program writes to the topic. To skip the message, continue at the offset after it',
     { cause, context: { topic, partition, offset } },
   );
 }

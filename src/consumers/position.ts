@@ -65,7 +65,7 @@ export async function resolveRange(
 }
 
 const MISSING_TOPIC_ADVICE =
-  'is TOPIC_PREFIX that of the service? `cellarstream run` creates the topics';
+  'check that TOPIC_PREFIX is that of the service (`cellarstream run`), which creates the topics';
 
 /**
  * Whether a begin or an end is given as a Date.
@@ -112,7 +112,8 @@ function offsetsOf(
     const partition = Number(name);
     if (!/^\d+$/.test(text)) return refuse('an offset is a whole number');
     const offset = BigInt(text);
-    if (offset > high) refuse(`partition ${partition} of ${topic} ends at ${high} now`);
+    if (offset > high)
+      refuse(`partition ${partition} of ${topic} ends at ${high}: give that offset or a lower one`);
     if (offset < low) {
       refuse(
         `partition ${partition} of ${topic} begins at ${low}, because earlier messages were deleted: begin there or later`,

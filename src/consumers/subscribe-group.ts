@@ -288,7 +288,7 @@ class GroupMember<T, R> {
 }
 
 const MISSING_TOPIC_ADVICE =
-  'is TOPIC_PREFIX the right one, and has `cellarstream run` created the topics?';
+  'check that TOPIC_PREFIX is that of the service (`cellarstream run`), which creates the topics';
 
 function create(topic: string): string {
   return `create it first, as with kafka-topics.sh --bootstrap-server HOST:PORT --create --topic ${topic}`;

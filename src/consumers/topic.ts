@@ -87,7 +87,7 @@ function fullName({ name, namespace }: RecordSchema): string {
  */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
-    throw new TypeError('this type is for reading');
+    throw new TypeError('this logical type can only be decoded');
   }
   override _resolve(writer: avro.Type): ((value: unknown) => unknown) | undefined {
     return writer instanceof this.constructor ? (value) => value : undefined;

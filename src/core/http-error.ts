@@ -22,20 +22,20 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   if (cause instanceof ProxyError) {
     return new CellarstreamError(unreachable, `no answer from ${who}: ${cause.message}`, { cause });
   }
-  const plainTextAdvice = `begin ${address} with http://, or give it the port that does`;
+  const plainTextAdvice = `begin ${address} with http://, or set it to the port that uses TLS`;
   const refused = tlsError(cause, { ...server, plainTextAdvice });
   if (refused) return refused;
   const hint = isPlainAtTls(cause, protocol)
     ? ` (${ifTls(address)})`
     : isCutOffBeforeTls(cause)
-      ? ` (if this goes on, its port may speak no TLS: ${plainTextAdvice})`
+      ? ` (if this persists, the port may not use TLS: ${plainTextAdvice})`
       : '';
   return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
 }
 
 /** Returns the advice for a request that was sent in plain text to a server that may expect TLS. `address` is the name of a setting. */
 export function ifTls(address: string): string {
-  return `if it speaks TLS, begin ${address} with https://`;
+  return `if the port uses TLS, begin ${address} with https://`;
 }
 
 /** Whether the error may mean that plain HTTP was sent to a TLS port. Such a port closes the connection, possibly after a TLS alert. */

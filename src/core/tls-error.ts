@@ -95,7 +95,7 @@ export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | u
   const aboutClient = clientMessage(code, server);
   if (aboutClient !== undefined) return refuse(aboutClient);
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {
-    return refuse(`${who} speaks no TLS at that port: ${plainTextAdvice}`);
+    return refuse(`${who} does not use TLS at that port: ${plainTextAdvice}`);
   }
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
     return wait(`TLS with ${who} can't be set up: ${opensslReason(error)}`);
@@ -128,18 +128,21 @@ function clientMessage(
   const isWanted = alert === 'CERTIFICATE_REQUIRED' || alert === 'BAD_CERTIFICATE';
   if (!settings) {
     return isWanted
-      ? `${who} wants a client certificate, which no setting can give: let it accept a user name and a password`
+      ? `${who} requires a client certificate, for which there is no setting: configure it to accept a user name and a password`
       : undefined;
   }
   const { cert, key } = settings;
   if (isWanted) {
-    const orOther = alert === 'BAD_CERTIFICATE' ? ', or give them a pair that it trusts' : '';
-    return `${who} wants a client certificate: set ${cert} and ${key}${orOther}`;
+    const orOther =
+      alert === 'BAD_CERTIFICATE'
+        ? '; if they are set, set them to a certificate that the server trusts'
+        : '';
+    return `${who} requires a client certificate: set ${cert} and ${key}${orOther}`;
   }
   const why = CLIENT_ALERTS[alert];
   return (
     why &&
-    `${who} refuses the client certificate in ${cert} (${why}): give ${cert} and ${key} another pair`
+    `${who} refuses the client certificate in ${cert} (${why}): set ${cert} and ${key} to another certificate and its key`
   );
 }
 

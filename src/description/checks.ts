@@ -130,7 +130,7 @@ function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[]
   const checkOwn = (limit: string | undefined, ...path: string[]) => {
     check(limit, ...path);
     if (limit?.endsWith(' per key') !== true) return;
-    problems.push({ path, message: 'counts one list alone: leave out "per key"' });
+    problems.push({ path, message: 'is the quota of a single list: leave out "per key"' });
   };
   if (typeof quota === 'string') check(quota, 'quota');
   else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
@@ -157,7 +157,7 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     if (life?.at !== undefined && life.unit === undefined) {
       problems.push({
         path: [...path, 'life'],
-        message: 'needs unit: the life at `at` is a number',
+        message: 'needs unit: the lifetime at `at` is a number',
         isKey: true,
       });
     }
@@ -243,7 +243,7 @@ function listProblems(
     wrongList('needs key, the field that identifies a record (or keys: candidates for it)');
   }
   if (own.key !== undefined && own.keys !== undefined)
-    wrongKey('keys', 'there is key already; give one of both');
+    wrongKey('keys', 'is set together with key: remove one of them');
   if (paging === undefined) {
     wrongList('needs paging: offset, page, after, cursor, link or none');
     return problems;
@@ -357,7 +357,7 @@ function statusProblems(
     if (timeOf !== undefined && time === undefined) {
       problems.push({
         path: place('timeOf'),
-        message: 'needs time, the field that it is about',
+        message: 'needs time, the field with the time of the change',
         isKey: true,
       });
     }
@@ -382,7 +382,7 @@ function statusSchemaProblems(
   const keyFields = [key ?? [], keys ?? []].flat();
   const wrong = schema ? wrongStatusFields(schema, keyFields) : [];
   if (wrong.length === 0) return [];
-  const expected = `a status change has ${STATUS_CHANGE_FIELDS.join(', ')}; in place of key, the key field as ["null", "long"]`;
+  const expected = `a status change has ${STATUS_CHANGE_FIELDS.join(', ')}; key is replaced by the key field of the list, with the type ["null", "long"]`;
   return [{ path, message: `wrong or missing fields ${wrong.join(', ')}: ${expected}` }];
 }
 
@@ -447,8 +447,8 @@ function checkVariables(
           ? [`the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`]
           : []),
       ];
-      const are = variables.length + parameters.length === 1 ? 'is' : 'are';
-      const advice = `there ${are} ${names.length > 0 ? names.join(' and ') : 'none'}`;
+      const advice =
+        names.length > 0 ? `use ${names.join(' or ')}` : 'this text can have no variables';
       problems.push({ path, message: `{${name}} is not a variable here; ${advice}` });
     }
   }

@@ -75,15 +75,15 @@ const login = z
     token: pointer('the place of the token in the response'),
     life: z
       .strictObject({
-        jwt: flag('the token is a JWT, and its claim exp counts').optional(),
-        at: pointer('the place of the life in the response').optional(),
-        unit: oneOf(['ms', 's', 'min'], 'the unit of the life').optional(),
+        jwt: flag('the token is a JWT, and expires as its claim exp says').optional(),
+        at: pointer('the place of the lifetime in the response').optional(),
+        unit: oneOf(['ms', 's', 'min'], 'the unit of the lifetime').optional(),
         default: matching(
           /^[1-9]\d{0,6}(?:ms|s|min|h|d)$/,
-          'the life where the response has none, such as 30min',
+          'the lifetime if the response has none, such as 30min',
         ).optional(),
       })
-      .describe('how long a token lives: jwt, at, unit, default')
+      .describe('the lifetime of a token: jwt, at, unit, default')
       .optional(),
     refused: statuses('the statuses that mean a wrong key').optional(),
     quota: quotaText('10/min').optional(),
@@ -166,7 +166,10 @@ const subject = z
       'a list of status fields such as [status]',
     ),
     time: text('the field with the time of the change').optional(),
-    timeOf: z.literal('new').describe('new: `time` counts for new elements alone').optional(),
+    timeOf: z
+      .literal('new')
+      .describe('new: `time` is the time of the change only in new elements')
+      .optional(),
   })
   .describe('a subject: at, fields, time, timeOf');
 
@@ -182,7 +185,7 @@ const listKeys = {
   limit: wholeNumber(1, 100_000, 'the greatest number of records in a page'),
   paging: oneOf(
     ['offset', 'page', 'after', 'cursor', 'link', 'none'],
-    'what moves from page to page',
+    'how a request selects a page',
   ),
   first: wholeNumber(0, 1_000_000, 'the number of the first page'),
   records: pointer('the place of the records'),
@@ -192,11 +195,11 @@ const listKeys = {
       z.strictObject({
         path: template('the path of the request'),
         query: parameters('the query parameters').optional(),
-        at: pointer('the place of the number'),
+        at: pointer('the place of the number of records'),
       }),
     ])
     .describe('the number of records: a place, or a request {path, query, at}'),
-  more: place('whether there is a page behind this one'),
+  more: place('whether another page follows'),
   next: place('the cursor or the address of the next page'),
   reported: z
     .strictObject({
@@ -204,7 +207,7 @@ const listKeys = {
       limit: pointer('the page size').optional(),
     })
     .describe('what a response states of its page: offset, limit'),
-  ok: pointer('what is true in a response without an error'),
+  ok: pointer('the value that is true unless the response reports an error'),
   key: keyFields('the key field, or several with + between them'),
   keys: some(
     keyFields('a field, or several with + between them'),
@@ -219,13 +222,16 @@ const listKeys = {
       path: template('the path of a single record').optional(),
       query: parameters('the query parameters').optional(),
       record: pointer('the place of the record').optional(),
-      gone: statuses('the statuses that mean "not there"').optional(),
-      keys: z.literal('digits').describe('digits: only keys of digits can be asked for').optional(),
+      gone: statuses('the statuses that mean that the record does not exist').optional(),
+      keys: z
+        .literal('digits')
+        .describe('digits: only keys that consist of digits can be requested')
+        .optional(),
     })
     .describe('how a single record is requested: path, query, record, gone, keys'),
   deleted: z
     .strictObject({
-      at: pointer('the place in a record'),
+      at: pointer('the place of the mark in a record'),
       is: z.union([z.string(), z.number(), z.boolean(), z.null()]).describe('a value'),
     })
     .describe('how a response shows a deleted record: {at, is}'),
@@ -243,7 +249,7 @@ const listKeys = {
     .describe('status fields: topic, schema, subjects'),
   types: text('an .avsc file beside this one with the documented fields'),
   quota: quotaText('100/min'),
-  agreed: flag('deletions may rest on two full scans that read the same keys'),
+  agreed: flag('a record absent from two full scans that read the same keys counts as deleted'),
 };
 
 /**

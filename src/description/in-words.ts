@@ -96,9 +96,9 @@ function placeInWords(place: NonNullable<ListDescription['more' | 'total']>): st
 function endInWords({ more, next, total, paging }: ListDescription): string {
   if (paging === 'none') return 'one response is the list';
   const ends = [
-    ...(more === undefined ? [] : [`${placeInWords(more)} says that there is no more`]),
+    ...(more === undefined ? [] : [`${placeInWords(more)} reports no further page`]),
     ...(next === undefined ? [] : [`${placeInWords(next)} shows no next page`]),
-    ...(total === undefined ? [] : [`as many as ${placeInWords(total)} says were read`]),
+    ...(total === undefined ? [] : [`as many records were read as ${placeInWords(total)} reports`]),
     paging === 'cursor' || paging === 'link'
       ? 'a page is empty and shows no other next page'
       : 'a page is empty',
@@ -163,7 +163,7 @@ function notPromised(list: ListDescription): string[] {
       ? []
       : ['changes are found by full scans alone, so states between two of them are not seen']),
     ...(list.updated.length === 0
-      ? ['a response from a lagging replica cannot be told from a change']
+      ? ['a response from a lagging replica cannot be distinguished from a change']
       : []),
   ];
 }

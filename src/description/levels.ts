@@ -46,7 +46,7 @@ export function showsEnd({ paging, more, next, total }: ListDescription): boolea
 export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
   anchored: 'anchored (each page shows a record read before)',
   counted: 'counted (as many keys as the total says)',
-  agreed: 'agreed (two readings have the same keys)',
+  agreed: 'agreed (two full scans have the same keys)',
   whole: 'whole (one response holds the list)',
   read: 'read (to the end of the list; a record that moved meanwhile may have been missed)',
 };

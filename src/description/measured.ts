@@ -14,13 +14,13 @@ const measuredFile = z
 const ADVICE: Readonly<Record<(typeof CLAIMS)[number], string>> = {
   key: 'name the fields that identify a record',
   order: 'sort by the key in query, such as sort: id',
-  limit: 'set it to the number of records that came',
-  paging: 'describe another paging that the API has',
-  more: 'correct its place, or leave it out',
-  total: 'correct its place, or leave it out',
+  limit: 'set it to the number of records that the API returned',
+  paging: 'describe a kind of paging that the API supports',
+  more: 'correct its place in the response, or remove it from the description',
+  total: 'correct its place in the response, or remove it from the description',
   dates: 'correct the parameters, or leave dates out',
-  updated: 'name the field with the time of change, or correct times',
-  one: 'correct the request or gone, or leave one out',
+  updated: 'set it to the field with the modification time, or correct times',
+  one: 'correct path, query or gone in it, or remove it from the description',
 };
 
 /**
@@ -66,6 +66,8 @@ export function refutations(
 function settingsError(problems: readonly string[]): CellarstreamError {
   return new CellarstreamError(
     'SETTINGS',
-    problems.map((problem) => `MEASURED ${problem}; write it by check --measure`).join('\n'),
+    problems
+      .map((problem) => `MEASURED ${problem}; write the file with \`cellarstream check --measure\``)
+      .join('\n'),
   );
 }

@@ -76,7 +76,7 @@ async function archiveClasses(
       () => false, // no archives exist
     );
   if (await isCurrent(folder)) return;
-  options.onProgress?.('preparing faster starts of both servers, once');
+  options.onProgress?.('preparing Kafka and the schema registry for faster starts (only once)');
   try {
     const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
     try {

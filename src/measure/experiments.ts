@@ -73,7 +73,7 @@ const placeIn = (page: Reply, other: Reply) =>
   page.rows.findIndex(({ key }) => key !== undefined && key === other.rows[0]?.key);
 
 const placeText = (place: number) =>
-  place < 0 ? 'no record of the first page' : `record ${place}`;
+  place < 0 ? 'a record that is not on the first page' : `record ${place} of the first page`;
 
 const key: Experiment = {
   claim: 'key',
@@ -84,13 +84,13 @@ const key: Experiment = {
     const doubles = keys.length - new Set(keys).size;
     const without = first.rows.length - keys.length;
     const of = replyText(first);
-    if (keys.length === 0) return refuted(`none of ${of} has the key`);
+    if (keys.length === 0) return refuted(`none of ${of} has a key`);
     if (doubles > 0) return refuted(`${doubles} of ${of} repeat a key`);
     if (without > 0) return warning(`${without} of ${of} have no key and would be dead letters`);
     const unsorted =
       'not sorted by the key, so full scans are not anchored; sort by it in query if you can';
     return [
-      stands(`in all of ${of}, each once`),
+      stands(`present in all of ${of}, and unique`),
       ...(needsKeyOrder(list) && keyOrderOf(keys) === 'none'
         ? [{ claim: 'order', ...warning(unsorted) } as const]
         : []),
@@ -110,18 +110,19 @@ const updated: Experiment = {
     const stamps = rows.flatMap(({ at }) => at ?? []);
     const of = replyText(first);
     if (stamps.length === 0) {
-      const text = `none of ${of} has such a time`;
+      const text = `none of ${of} has a modification time`;
       return list.dates === undefined ? warning(text) : refuted(text);
     }
     const ahead = stamps.filter((at) => at > serverTime + 60_000).length;
-    if (ahead === stamps.length) return refuted(`all of ${of} are ahead of the server's Date`);
+    if (ahead === stamps.length)
+      return refuted(`the modification times of all of ${of} are later than the server's Date`);
     const unit = [A_DAY_MS, 60_000, 1_000].find((ms) => stamps.every((at) => at % ms === 0)) ?? 1;
     const missing = rows.length - stamps.length;
     const text = [
-      missing === 0 ? `in all of ${of}` : `${missing} of ${of} have none`,
+      missing === 0 ? `present in all of ${of}` : `${missing} of ${of} have no modification time`,
       `resolution ${durationText(unit)}`,
-      `${stamps.length - new Set(stamps).size} equal`,
-      ...(ahead > 0 ? [`${ahead} ahead of the server's Date`] : []),
+      `duplicate times: ${stamps.length - new Set(stamps).size}`,
+      ...(ahead > 0 ? [`${ahead} later than the server's Date`] : []),
     ].join(', ');
     return missing > 0 || ahead > 0 || (unit > 1_000 && rows.length > 5)
       ? warning(text)
@@ -142,20 +143,22 @@ const order = (name: string, afterMs = 0): Experiment => ({
       const earlier = row.key === undefined ? undefined : before.get(row.key);
       return earlier ? [[earlier, row] as const] : [];
     });
-    if (pairs.length === 0) return unmeasured('no record came again');
+    if (pairs.length === 0) return unmeasured('the second response has no record of the first');
     const stood = new Set(pairs.flatMap(([one, other]) => (isSame(one, other) ? one.key! : [])));
     const inOrder = (page: Reply) => keysOf(page).filter((each) => stood.has(each));
     if (inOrder(first).join('\n') !== inOrder(again!).join('\n')) {
-      return refuted(`${countText(stood.size)} came unchanged, but in another order`);
+      return refuted(
+        `${countText(stood.size)} unchanged in the second response, but in another order`,
+      );
     }
     const unstamped = pairs.filter(([one, { at, key: same }]) => {
       return at !== null && one.at === at && !stood.has(same!);
     });
     const gone = first.rows.length - pairs.length;
-    const text = `${gone} moved away, ${stood.size} unchanged and in the same order`;
+    const text = `${countText(gone)} missing from the second response, ${stood.size} unchanged and in the same order`;
     if (unstamped.length === 0) return stands(text);
     const fields = [...new Set(unstamped.flatMap((pair) => differingFields(...pair)))].join(', ');
-    return warning(`${text}; ${fields} differed with the same time of change`);
+    return warning(`${text}; ${fields} changed although the modification time did not`);
   },
 });
 
@@ -166,11 +169,11 @@ const limit: Experiment = {
     list.limit === undefined || !hasSize ? 'the description has no limit that is sent' : [],
   judge: ({ first, size, total = 0 }) => {
     const { length } = first.rows;
-    const text = `${length} came for ${size}`;
-    if (length > size) return refuted(`${text}: the size is ignored`);
+    const text = `${countText(length)} returned for a page size of ${size}`;
+    if (length > size) return refuted(`${text}: the page size is ignored`);
     if (length === size) return stands(text);
     if (first.hasNext === true || total > length) {
-      return refuted(`${text}, and the list goes on: pages are capped`);
+      return refuted(`${text}, although the list has more: pages are capped`);
     }
     return unmeasured(`the list has only ${countText(length)}`);
   },
@@ -188,7 +191,7 @@ const twiceTheLimit: Experiment = {
   judge: ({ size }, [reply]) => {
     const { length } = reply!.rows;
     return stands(
-      `${length} came, ${length > size ? 'the limit may be higher' : 'capped silently'}`,
+      `${countText(length)} returned, ${length > size ? 'so the limit may be higher' : 'so the server caps pages without an error'}`,
     );
   },
 };
@@ -198,7 +201,7 @@ const offsets: Experiment = {
   claim: 'paging',
   name: 'smaller pages',
   questions: ({ list, first, hasSize }) => {
-    if (!isPagedByOffset(list) || !hasSize) return 'pages have no offset and size';
+    if (!isPagedByOffset(list) || !hasSize) return 'requests send no offset and page size';
     if (first.rows.length < ENOUGH) return `the first page has fewer than ${ENOUGH} records`;
     return smallPages(list);
   },
@@ -211,7 +214,7 @@ const offsets: Experiment = {
     const isMoved = Math.abs(shifts[0]! - shifts[1]!) > DRIFT;
     return asked.map(({ offset, pageSize }, nth): Finding => {
       const { length } = replies[nth]!.rows;
-      const text = `${pageSize} from offset ${offset}: ${length} from ${placeText(places[nth]!)} on`;
+      const text = `${pageSize} records requested from offset ${offset}, ${length} returned, beginning with ${placeText(places[nth]!)}`;
       const isWrong = isMoved || places[nth]! < 0 || length !== pageSize;
       return isWrong ? refuted(text) : stands(text);
     });
@@ -241,22 +244,22 @@ const behind: Experiment = {
   },
   ifRefused: 'refuted',
   judge: ({ list, first }, [reply]) => {
-    if (!reply) return refuted('a page follows, but no cursor for it is there');
+    if (!reply) return refuted('the response reports a next page, but has no cursor for it');
     if (list.paging === 'after') {
       const place = placeIn(first, reply);
-      const text = `after the 5th key: from ${placeText(place)} on`;
+      const text = `the page after the 5th key begins with ${placeText(place)}`;
       return place >= 0 && Math.abs(place - 5) <= DRIFT ? stands(text) : refuted(text);
     }
     const known = new Set(keysOf(first));
     const again = keysOf(reply).filter((each) => known.has(each)).length;
-    const text = `${replyText(reply)}, ${again} of the first page`;
+    const text = `${replyText(reply)}, of which ${again} also on the first page`;
     return again > reply.rows.length / 2 ? refuted(text) : stands(text);
   },
 };
 
 const unknownCursor: Experiment = {
   claim: 'paging',
-  name: 'after a key or cursor that never was',
+  name: 'page after an unknown key or cursor',
   questions: ({ list, first, size }) => {
     if (list.paging !== 'after' && list.paging !== 'cursor') return 'pages have no key or cursor';
     if (first.rows.length < 2) return 'the list has fewer than 2 records';
@@ -268,9 +271,9 @@ const unknownCursor: Experiment = {
     // Pages after a key overlap, so a scan notices a page that is not the one requested. Pages after a cursor do not.
     const effect =
       list.paging === 'after'
-        ? 'a scan notices that after a deletion, reads pages again and misses none'
-        : 'a scan whose cursor has expired may begin anew unnoticed';
-    return warning(`silently the front of the list: ${effect}`);
+        ? 'a scan notices this after a deletion, reads pages again and misses no record'
+        : 'a scan whose cursor has expired may start over unnoticed';
+    return warning(`the API returns the first page, without an error; ${effect}`);
   },
 };
 
@@ -286,7 +289,7 @@ const total: Experiment = {
   judge: (facts, [reply]) => {
     const { length } = facts.first.rows;
     const count = reply ? reply.total : facts.total;
-    if (count === undefined) return refuted('no number is there');
+    if (count === undefined) return refuted('the response has no number at its place');
     const isWrong = isWhole(facts) ? count !== length : count < length;
     const text = `total ${count}, first page ${length}`;
     return isWrong ? refuted(text) : stands(text);
@@ -306,7 +309,7 @@ const end: Experiment = {
       return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
     if (!isPagedByOffset(list) || !hasSize)
-      return 'only a reader of the whole list gets to the last page';
+      return 'the last page can only be reached by reading the whole list';
     if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';
     const offset = lastOffset(count);
@@ -322,7 +325,7 @@ const end: Experiment = {
       const left = newest - lastOffset(count);
       const expected = Math.min(left, TAIL);
       grown = Math.max(0, left - TAIL);
-      const text = `${replyText(last)} on the last page (size ${TAIL}) of a total of ${newest}, ${expected} expected`;
+      const text = `${replyText(last)} on the last page, ${expected} expected (total ${newest}, page size ${TAIL})`;
       const isThere = Math.abs(expected - last.rows.length) <= DRIFT;
       found.push({ claim: 'total', ...(isThere ? stands(text) : refuted(text)) });
     }
@@ -332,7 +335,7 @@ const end: Experiment = {
         { claim: 'total', ...refuted(`${replyText(beyond)} beyond the last page`) },
       ];
     }
-    const text = `more ${String(last.hasNext)} on the last page; beyond: ${replyText(beyond)}`;
+    const text = `more is ${String(last.hasNext)} on the last page; beyond it: ${replyText(beyond)}`;
     if (beyond.rows.length > 0 || newest !== (beyond.total ?? newest)) {
       return [...found, unmeasured(`${text}: the list grew meanwhile`)];
     }
@@ -353,7 +356,7 @@ const dates: Experiment = {
   questions: ({ list, first, times, unitMs, now, size }) => {
     if (list.dates === undefined) return NO_DATES;
     const at = newestOf(first)?.at;
-    if (at === undefined) return 'no record has a time to ask for';
+    if (at === undefined) return 'no record has a modification time to request';
     const page = { offset: 0, pageSize: size, to: times.write(Math.max(now, at) + 2 * A_DAY_MS) };
     const far = Date.UTC(2099, 0, 1);
     return [
@@ -369,30 +372,32 @@ const dates: Experiment = {
 };
 
 function windowFrom({ first, unitMs }: Facts, far: Reply, window: Reply, later: Reply): Finding {
-  if (far.rows.length > 0) return refuted(`from 2099: ${replyText(far)}, so dates are ignored`);
+  if (far.rows.length > 0)
+    return refuted(`window that begins in 2099: ${replyText(far)}, so dates are ignored`);
   if (window.refusedWith !== undefined) return refuted(replyText(window));
   const { key: wanted, at } = newestOf(first)!;
   const shows = ({ rows }: Reply) => rows.some((row) => row.key === wanted);
   if (!shows(window)) {
-    if (window.hasNext === true) return unmeasured('a window has several pages');
+    if (window.hasNext === true) return unmeasured('the window has several pages');
     return refuted(
-      `${replyText(window)} from a record's time on, not that record: the start is exclusive, or in another zone`,
+      `a window that begins at a record's time does not contain that record (${replyText(window)}): the start is exclusive, or read in another time zone`,
     );
   }
   const earlyMs = at - Math.min(at, ...window.rows.flatMap((row) => row.at ?? []));
-  const early = `from a record's time on, also records up to ${durationText(earlyMs)} older`;
-  if (earlyMs > ZONES_MS) return refuted(`${early}: it is no window of updated`);
-  if (earlyMs >= 1_000) return warning(`${early}: dates are read as days, or in another zone`);
+  const early = `a window that begins at a record's time contains records up to ${durationText(earlyMs)} older`;
+  if (earlyMs > ZONES_MS) return refuted(`${early}: it does not select by updated`);
+  if (earlyMs >= 1_000)
+    return warning(`${early}: dates are read as whole days, or in another time zone`);
   const edge = later.rows.some((row) => row.key === wanted && row.at === at)
-    ? `and still ${durationText(unitMs)} later: dates are read in coarser units`
-    : `but not ${durationText(unitMs)} later`;
-  return stands(`from a record's time on, that record too, ${edge}`);
+    ? `so does one that begins ${durationText(unitMs)} later: dates are rounded to coarser units`
+    : `one that begins ${durationText(unitMs)} later does not`;
+  return stands(`a window that begins at a record's time contains that record; ${edge}`);
 }
 
 function totalOfWindow({ list, total: whole }: Facts, window: Reply): Finding[] {
   const { total: count, rows, hasNext } = window;
   if (list.total === undefined || totalRequestOf(list) || count === undefined || hasNext) return [];
-  const text = `${countText(rows.length)} in a window with the total ${count}`;
+  const text = `${countText(rows.length)} in a window whose response has the total ${count}`;
   const whose = count === whole ? ', that of the whole list' : '';
   const finding = count === rows.length ? stands(text) : refuted(text + whose);
   return [{ claim: 'total', ...finding }];
@@ -424,17 +429,17 @@ const unknownParameter: Experiment = {
   judge: (_, [reply]) =>
     reply!.rows.length > 0
       ? stands('ignored')
-      : warning('empties the list silently, and so does a misspelled one'),
+      : warning('no records and no error; a misspelled parameter would have the same effect'),
 };
 
 const one: Experiment = {
   claim: 'one',
   name: 'one by key',
   questions: ({ list, first }) => {
-    if (!list.one) return 'the description has no single read';
+    if (!list.one) return 'the description has no request for a single record';
     const wanted = first.rows.at(-1)?.key;
-    if (wanted === undefined) return 'no record has a key to ask for';
-    if (list.one.digitsOnly && !/^\d+$/.test(wanted)) return 'the key is not of digits';
+    if (wanted === undefined) return 'no record has a key to request';
+    if (list.one.digitsOnly && !/^\d+$/.test(wanted)) return 'the key does not consist of digits';
     return [{ key: wanted }, { key: absentKey(keysOf(first)) }];
   },
   judge: ({ first }, [found, absent]) => [
@@ -445,21 +450,23 @@ const one: Experiment = {
 
 function sameAsInList(row: Row, reply: Reply): Finding {
   const alone = reply.rows.find((each) => each.key === row.key);
-  if (!alone) return refuted(`not the record of the list (${replyText(reply)})`);
+  if (!alone)
+    return refuted(`the response does not have the requested record (${replyText(reply)})`);
   if (isSame(row, alone)) return stands('the same as in the list');
   if (row.at !== alone.at) return unmeasured('the record changed meanwhile');
   const fields = differingFields(row, alone).join(', ');
   return warning(
-    `${fields} differs from the list; if nothing else matters there, use VOLATILE_FIELDS`,
+    `fields that differ from the list: ${fields}; to publish no event when only they change, add them to VOLATILE_FIELDS`,
   );
 }
 
 function absence(reply: Reply): Finding {
   const { refusedWith, isGone, rows } = reply;
-  const text = `a key that never was: ${isGone ? 'not there' : replyText(reply)}`;
+  const text = `an unknown key: ${isGone ? 'reported as not found' : replyText(reply)}`;
   // These statuses mean malformed requests: the invented key may have another form than the API's keys.
   if (refusedWith === 400 || refusedWith === 422) return unmeasured(text);
-  if (refusedWith !== undefined) return refuted(`${text}, which is not in gone`);
+  if (refusedWith !== undefined)
+    return refuted(`${text}, which the description does not list in gone`);
   return rows.length > 0 ? refuted(text) : stands(text);
 }
 

@@ -66,8 +66,10 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
   const { log, kafkaRetries = KAFKAJS_RETRIES.service } = options;
   const { brokers } = config.kafka;
   const sasl = kafkaSasl(config.kafka, (error, leftMs) => {
-    const left = `the last one serves for ${Math.ceil(leftMs / 1_000)} s more`;
-    kafka.logger().warn(`no new token: ${describeError(error)}: ${left}`);
+    const left = `the current one expires in ${Math.ceil(leftMs / 1_000)} s`;
+    kafka
+      .logger()
+      .warn(`could not get a new access token for Kafka, ${left}: ${describeError(error)}`);
   });
   const kafka = new Kafka({
     clientId: 'cellarstream',

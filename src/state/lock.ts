@@ -45,7 +45,7 @@ function openLock(folder: string): number | undefined {
   } catch (cause) {
     throw new CellarstreamError(
       'STATE_FOLDER',
-      `the state folder ${folder} can't be made or written: set STATE_DIR to a folder that can`,
+      `the state folder ${folder} can't be created or written: set STATE_DIR to a folder that this process can write`,
       { cause },
     );
   }

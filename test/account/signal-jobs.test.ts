@@ -274,7 +274,9 @@ describe('resyncRequests', () => {
     expect(reasons).toEqual(['1 no signal: its type is not known']);
     write(...Array.from({ length: 1_000 }, (_, n) => request(`n${n}`)));
     expect(ids).toHaveLength(1_000);
-    expect(reasons[1]).toMatch(/ 1000 requests are waiting already$/);
+    expect(reasons[1]).toMatch(
+      / 1000 requests to resync or certify are pending already: send this one again later$/,
+    );
     write(ack('a'), request('b'));
     expect(ids.at(-1)).toBe('b');
   });

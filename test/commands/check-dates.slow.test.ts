@@ -49,24 +49,24 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
 
 it('check says that dates are read as written, for three requests', async () => {
   expect(await checked({})).toEqual({
-    text: 'dates are read as written',
+    text: 'date parameters work as documented',
     isUnusual: false,
     requests: 3,
   });
 });
 
 it.each<[string, Partial<Readings>, RegExp]>([
-  ['a zone of parameters', { parameterZone: { minutes: -480 } }, /read -8:00 h off/],
-  ['a zone of stamps', { stampZone: { minutes: 345 } }, /read -5:45 h off/],
+  ['a zone of parameters', { parameterZone: { minutes: -480 } }, /an offset of -8:00 h from/],
+  ['a zone of stamps', { stampZone: { minutes: 345 } }, /an offset of -5:45 h from/],
   [
     'refused ends in the future',
     { futureEnd: 'refuse' },
-    /takes modifiedToDate at the server's time/,
+    /requests have modifiedToDate set to the server's time/,
   ],
   [
     'a zone, and refused ends',
     { parameterZone: { minutes: -480 }, futureEnd: 'refuse' },
-    /-8:00 h off/,
+    /an offset of -8:00 h from/,
   ],
   [
     'dates that are ignored',
@@ -76,7 +76,7 @@ it.each<[string, Partial<Readings>, RegExp]>([
   [
     'windows that may be a day long',
     { maxRangeDays: 1 },
-    /takes modifiedToDate at the server's time/,
+    /requests have modifiedToDate set to the server's time/,
   ],
 ])('check finds %s', async (_, readings, text) => {
   const found = await checked(readings);
@@ -89,7 +89,7 @@ it.each(['end-in-future-empty', 'end-in-future-500'])(
   'check says which end a list takes that has the fault %s',
   async (fault) => {
     const found = await checked({}, fault);
-    expect(found.text).toMatch(/takes modifiedToDate at the server's time/);
+    expect(found.text).toMatch(/requests have modifiedToDate set to the server's time/);
     expect(found.isUnusual).toBe(true);
     expect(found.requests).toBeLessThan(20);
   },
@@ -103,7 +103,7 @@ it.each([
 ])('check says that a list with the fault %s will be swept, not polled', async (fault, text) => {
   const found = await checked({}, fault);
   expect(found.text).toContain(text);
-  expect(found.text).toContain('the list is not polled, but read whole again and again');
+  expect(found.text).toContain('the list is not polled; changes are found by repeated full scans');
   expect(found.isUnusual).toBe(true);
   expect(found.requests).toBeLessThan(40);
 });

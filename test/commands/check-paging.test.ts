@@ -12,8 +12,8 @@ import { hurriedTime } from '../support/hurried-time.ts';
 import { liveTokens } from '../sandbox/live-tokens.ts';
 
 const PAGE_SIZE = 100;
-const MOVED = /moves or refuses an offset that is no multiple of pageSize/;
-const CAPPED = /gives at most 50 records a page \(PAGE_SIZE asks for 100\)/;
+const MOVED = /refuses or changes an offset that is not a multiple of pageSize/;
+const CAPPED = /returns at most 50 records a page, although PAGE_SIZE is 100/;
 
 /** The findings of `check` about the paging of a sandbox's orders with these faults, and the pages that it asked for beside the first. */
 async function checked(orders: number, ...faults: readonly string[]) {

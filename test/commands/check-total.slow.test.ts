@@ -71,7 +71,9 @@ it.each(['offset-limited=500', 'window-limited=500'])(
   'a list whose end the API refuses is found before run: %s',
   async (fault) => {
     const { found, requests } = await checked('inventory', 1_000, fault);
-    expect(found).toContain('no record at the end of its total of 1000: the list is capped');
+    expect(found).toContain(
+      'a total of 1000 records, but returns none at the end of the list: the list is capped',
+    );
     expect(requests).toBeLessThan(12);
   },
 );

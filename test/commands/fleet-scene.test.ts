@@ -20,16 +20,22 @@ it('is whole when each account is read, and not while one is on its way', () => 
   step(scene, 'one', 'b', 'claim');
   expect(ready(scene, 'one', 'a')).toEqual([]);
   expect(scene.isFullyServed).toBe(false);
-  expect(ready(scene, 'one', 'b')).toEqual(['all 2 accounts are read: one 2']);
+  expect(ready(scene, 'one', 'b')).toEqual([
+    'all 2 accounts are served; accounts of each instance: one 2',
+  ]);
   expect(ready(scene, 'one', 'b')).toEqual([]); // its next list
 
   expect(step(scene, 'two', 'b', 'warm')).toEqual([]);
-  expect(step(scene, 'two', 'b', 'ask')).toEqual(['two has the images of b, and asks one for it']);
+  expect(step(scene, 'two', 'b', 'ask')).toEqual([
+    'two has restored the images of b, and asks one to release it',
+  ]);
   expect(scene.isFullyServed).toBe(true);
   expect(step(scene, 'one', 'b', 'release')).toEqual(['one releases b']);
   expect(scene.isFullyServed).toBe(false);
   expect(step(scene, 'two', 'b', 'claim')).toEqual(['two claims b from one']);
-  expect(ready(scene, 'two', 'b')).toEqual(['all 2 accounts are read: one 1, two 1']);
+  expect(ready(scene, 'two', 'b')).toEqual([
+    'all 2 accounts are served; accounts of each instance: one 1, two 1',
+  ]);
 });
 
 it('takes a late line of who had an account for nothing', () => {

@@ -69,7 +69,7 @@ describe('logHooks', () => {
     onDates({ ...found, resource: 'orders', isUsualForm: false, offsetMs: 0 });
     onDates({ ...found, resource: 'orders', isUsualForm: true, longestMs: null, offsetMs: 0 });
     expect(lines).toEqual([
-      'warn dates 0 the list refuses or misreads the usual dates, and takes no modifiedToDate; windows of more than 2 days are read in parts',
+      'warn dates 0 the list refuses or misreads the usual dates, so requests have no modifiedToDate; windows of more than 2 days are read in parts',
       'info dates 0 modification dates work as documented again',
     ]);
   });
@@ -145,11 +145,11 @@ describe('logHooks', () => {
         canBeAsked: false,
       });
     sweep('agreed', true);
-    expect(said).toEqual(['swept: sweep completed: agreed (two readings have the same keys)']);
+    expect(said).toEqual(['swept: sweep completed: agreed (two full scans have the same keys)']);
     said.length = 0;
     for (let n = 0; n < 30; n++, vi.advanceTimersByTime(60_000)) sweep('read', false);
     expect(said.filter((line) => !line.startsWith('swept: sweep completed: read (to'))).toEqual([
-      expect.stringMatching(/^level: a record that is missing from this list is not published/),
+      expect.stringMatching(/^level: records that are missing from this list are not published/),
     ]);
   });
 

@@ -78,7 +78,7 @@ describe('run', () => {
         expect.stringMatching(
           /^cellarstream: MEASURED measured\.yaml: lists\.orders: limit was refuted/,
         ),
-        'To start all the same, run with --believe',
+        'To start despite refuted claims, use `cellarstream run --believe`',
       ]);
       const believing = runCli(['run', '--believe'], env);
       await believing.logged(({ event }) => event === 'start');

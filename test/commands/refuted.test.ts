@@ -40,8 +40,8 @@ describe('refuted claims', () => {
     expect(() => expectNotRefuted(loadConfig(source))).toThrow(
       [
         'API_DESCRIPTION: lists.wines: key was refuted on 2026-05-01; name the fields that identify a record, and run check --measure again',
-        'API_DESCRIPTION: lists.wines: one was refuted on 2026-05-01; correct the request or gone, or leave one out, and run check --measure again',
-        'To start all the same, run with --believe',
+        'API_DESCRIPTION: lists.wines: one was refuted on 2026-05-01; correct path, query or gone in it, or remove it from the description, and run check --measure again',
+        'To start despite refuted claims, use `cellarstream run --believe`',
       ].join('\n'),
     );
   });
@@ -67,7 +67,10 @@ describe('refuted claims', () => {
   });
 
   it.each([
-    [undefined, 'MEASURED cannot be read: ENOENT; write it by check --measure'],
+    [
+      undefined,
+      'MEASURED cannot be read: ENOENT; write the file with `cellarstream check --measure`',
+    ],
     [
       'measured: {date: today, lists: {}}',
       'MEASURED measured.date expected the day of the measurement',

@@ -67,6 +67,6 @@ it('ends with one line and exit code 2 where a file is another', async () => {
   const errors = running.stderr.setEncoding('utf8').toArray();
   expect(await once(running, 'exit')).toEqual([2, null]);
   expect((await errors).join('')).toBe(
-    'cellarstream: winery-1.env is there with other content: choose another --accounts-dir, or remove it\n',
+    'cellarstream: winery-1.env exists with other content: remove the file, or choose another --accounts-dir\n',
   );
 });

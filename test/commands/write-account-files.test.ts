@@ -47,7 +47,7 @@ describe('writeAccountFiles', () => {
     const writing = writeAccountFiles(dir, sandbox);
     await expect(writing).rejects.toMatchObject({ code: 'SETTINGS' });
     await expect(writing).rejects.toThrow(
-      `${other} is there with other content: choose another --accounts-dir, or remove it`,
+      `${other} exists with other content: remove the file, or choose another --accounts-dir`,
     );
     expect(await readFile(other, 'utf8')).toBe('API_KEY=mine\n');
     expect(await readdir(dir)).toHaveLength(9);

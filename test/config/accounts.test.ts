@@ -86,9 +86,9 @@ describe('accounts', () => {
     expect([...accounts.values()].map(errorOf)).toEqual([
       undefined,
       'b.env: 1 setting is wrong:\n- PAGE_SIZE must be a whole number from 21 to 1000 (pages overlap)',
-      "c.env: KAFKA_BROKERS can't be set for an account: each is a setting of the instance, or no setting at all",
-      'd.env: API_KEY is that of a.env: each account needs one of its own',
-      'e.env: TOPIC_PREFIX is that of a.env: each account needs one of its own',
+      "c.env: KAFKA_BROKERS can't be set in the file of an account: these are settings of the instance, which belong in its environment, or misspelled names",
+      'd.env: API_KEY has the same value in a.env: each account needs a value of its own',
+      'e.env: TOPIC_PREFIX has the same value in a.env: each account needs a value of its own',
       'f g.env: is not a valid name of an account: use letters, digits, dots, hyphens or underscores',
     ]);
   });

@@ -492,7 +492,11 @@ describe('loadConfig', () => {
         'must be order_number: single orders are requested by this field',
       ],
       ['KEY_FIELDS_ORDERS', 'order_number, id', 'must be order_number: '],
-      ['KEY_FIELDS_ODERS', 'id', 'is not of any list: the settings are KEY_FIELDS_ORDERS, '],
+      [
+        'KEY_FIELDS_ODERS',
+        'id',
+        'belongs to no list: the settings that begin with KEY_FIELDS_ are KEY_FIELDS_ORDERS, ',
+      ],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],
     ])('%s=%s', (name, value, advice) => {
       const found = wrong({ KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p', [name]: value });
@@ -537,7 +541,7 @@ describe('loadConfig', () => {
     it.each(['PII_DROPS', 'PII_HASH', 'PII_HMAC_KEYS'])('is %s, which is no setting', (name) => {
       expect(wrong({ [name]: 'orders.email' })).toEqual({
         [name]:
-          'is not a setting: the settings are PII_DROP, PII_MASK, PII_HMAC, PII_HMAC_KEY, PII_HMAC_KEY_FILE',
+          'is not a setting: the settings that begin with PII_ are PII_DROP, PII_MASK, PII_HMAC, PII_HMAC_KEY, PII_HMAC_KEY_FILE',
       });
     });
 

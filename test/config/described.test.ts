@@ -100,7 +100,7 @@ describe('the settings of a described API', () => {
     ],
     [
       { KEY_FIELDS_ORDERS: 'id' },
-      'KEY_FIELDS_ORDERS is not of any list: the settings are KEY_FIELDS_SALES, KEY_FIELDS_PRICE_RULES',
+      'KEY_FIELDS_ORDERS belongs to no list: the settings that begin with KEY_FIELDS_ are KEY_FIELDS_SALES, KEY_FIELDS_PRICE_RULES',
     ],
     [
       { KEY_FIELDS_SALES: 'id' },
@@ -134,7 +134,7 @@ describe('the settings of a described API', () => {
     ],
     [
       { API_PARAM_SHOP: 'a' },
-      'API_PARAM_SHOP is not of any parameter: the settings are API_PARAM_REGION',
+      'API_PARAM_SHOP belongs to no parameter of the description: the settings that begin with API_PARAM_ are API_PARAM_REGION',
     ],
   ])('of which some are wrong: %j', (env, line) => {
     const lines = linesOf(() => load(env));
@@ -171,7 +171,7 @@ describe('the settings of a described API', () => {
     });
     expect(found.description).toBe(own.description);
     expect(linesOf(() => account('API_DESCRIPTION=store.yaml\nKEY_FIELDS_ORDERS=id\n'))).toEqual([
-      "a.env: API_DESCRIPTION, KEY_FIELDS_ORDERS can't be set for an account: each is a setting of the instance, or no setting at all",
+      "a.env: API_DESCRIPTION, KEY_FIELDS_ORDERS can't be set in the file of an account: these are settings of the instance, which belong in its environment, or misspelled names",
     ]);
   });
 });

@@ -88,7 +88,7 @@ describe('a client certificate', () => {
     [
       'a wrong password',
       certified({ KAFKA_SSL_KEY_FILE: 'encrypted.key', KAFKA_SSL_KEY_PASSWORD: 'wrong' }),
-      'KAFKA_SSL_KEY_PASSWORD does not open KAFKA_SSL_KEY_FILE',
+      'KAFKA_SSL_KEY_PASSWORD is not the password of KAFKA_SSL_KEY_FILE',
     ],
     [
       'a damaged key',

@@ -169,8 +169,18 @@ describe('a token endpoint that gives no token is named with the setting to chec
       'KAFKA_REFUSED',
       /answered 200 without an access token/,
     ],
-    ['no token', { body: { token_type: 'Bearer' } }, 'KAFKA_REFUSED', /is it the address/],
-    ['a token with a line end', granted({ access_token: 'a\r\nb' }), 'KAFKA_REFUSED', /is it the/],
+    [
+      'no token',
+      { body: { token_type: 'Bearer' } },
+      'KAFKA_REFUSED',
+      /check that it is the address/,
+    ],
+    [
+      'a token with a line end',
+      granted({ access_token: 'a\r\nb' }),
+      'KAFKA_REFUSED',
+      /that it is the/,
+    ],
     [
       '404',
       { status: 404, text: 'no such page' },

@@ -85,7 +85,7 @@ describe('tlsError', () => {
     const error = tlsError(await failureAt(Number(server.url.port)), SERVER)!;
     expect([error.code, error.message]).toEqual([
       'TLS_REFUSED',
-      'the server speaks no TLS at that port: begin ITS_URL with http://',
+      'the server does not use TLS at that port: begin ITS_URL with http://',
     ]);
   });
 
@@ -94,7 +94,7 @@ describe('tlsError', () => {
     const error = tlsError(await failureAt(port), SERVER)!;
     expect(error.code).toBe('TLS_REFUSED');
     expect(error.message).toMatch(
-      /^the server wants a client certificate, which no setting can give/,
+      /^the server requires a client certificate, for which there is no setting/,
     );
   });
 
@@ -104,20 +104,20 @@ describe('tlsError', () => {
     const error = tlsError(await failureAt(port), server)!;
     expect([error.code, isRetryable(error)]).toEqual(['TLS_REFUSED', false]);
     expect(error.message).toMatch(
-      /^the server wants a client certificate: set ITS_CERT_FILE and ITS_KEY_FILE/,
+      /^the server requires a client certificate: set ITS_CERT_FILE and ITS_KEY_FILE/,
     );
   });
 
   it.each([
-    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'wants a client certificate: set A and B'],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'requires a client certificate: set A and B'],
     [
       'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
-      'wants a client certificate: set A and B, or give them a pair that it trusts',
+      'requires a client certificate: set A and B; if they are set, set them to a certificate that the server trusts',
     ],
     // OpenSSL 3.5, of Node 22 and 24, writes SSL/TLS where OpenSSL 3.0 writes SSLV3.
     [
       'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
-      'wants a client certificate: set A and B, or give them a pair that it trusts',
+      'requires a client certificate: set A and B; if they are set, set them to a certificate that the server trusts',
     ],
     ...[
       ['SSL/TLS_ALERT_CERTIFICATE_EXPIRED', 'it has expired'],
@@ -127,7 +127,7 @@ describe('tlsError', () => {
       ['TLSV1_ALERT_UNKNOWN_CA', 'its authority is not trusted'],
     ].map(([code, why]) => [
       `ERR_SSL_${code}`,
-      `refuses the client certificate in A (${why}): give A and B another pair`,
+      `refuses the client certificate in A (${why}): set A and B to another certificate and its key`,
     ]),
   ])('an alert about the client certificate: %s', (code, text) => {
     const server = { ...SERVER, clientCertificate: { cert: 'A', key: 'B' } };

@@ -35,9 +35,9 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'parameters: [shop]\n',
     '',
-    '7:11 lists.orders.path: {shop} is not a variable here; there are offset, limit, from, to',
-    '17:18 lists.orders.one.path: {shop} is not a variable here; there is key',
-    '24:11 lists.customers.path: {shop} is not a variable here; there are cursor, limit',
+    '7:11 lists.orders.path: {shop} is not a variable here; use offset, limit, from, to',
+    '17:18 lists.orders.one.path: {shop} is not a variable here; use key',
+    '24:11 lists.customers.path: {shop} is not a variable here; use cursor, limit',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -52,7 +52,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     "auth: { bearer: '{apikey}' }",
-    '4:17 auth.bearer: {apikey} is not a variable here; there are api_key, username, password, client_id, client_secret, refresh_token and the parameter shop',
+    '4:17 auth.bearer: {apikey} is not a variable here; use api_key, username, password, client_id, client_secret, refresh_token or the parameter shop',
   ],
   [
     'api: shop',
@@ -104,12 +104,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { at: /e } } }',
-    '4:53 auth.login.life needs unit: the life at `at` is a number',
+    '4:53 auth.login.life needs unit: the lifetime at `at` is a number',
   ],
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { default: 30 minutes } } }',
-    '4:70 auth.login.life.default: expected the life where the response has none, such as 30min, found "30 minutes"',
+    '4:70 auth.login.life.default: expected the lifetime if the response has none, such as 30min, found "30 minutes"',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -154,7 +154,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: 2/s\nlist: { quota: 5/s per key }',
-    '6:16 list.quota: counts one list alone: leave out "per key"',
+    '6:16 list.quota is the quota of a single list: leave out "per key"',
   ],
   [
     'quota: 2/s per key',
@@ -184,7 +184,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     "quota: 2/s per key\nheaders: { X-Page: '{page}' }",
-    '6:20 headers.X-Page: {page} is not a variable here; there is the parameter shop',
+    '6:20 headers.X-Page: {page} is not a variable here; use the parameter shop',
   ],
   [
     '  orders:',
@@ -209,12 +209,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'path: /shops/{shop}/orders',
     'path: /shops/{store}/orders',
-    '8:11 lists.orders.path: {store} is not a variable here; there are offset, limit, from, to and the parameter shop',
+    '8:11 lists.orders.path: {store} is not a variable here; use offset, limit, from, to or the parameter shop',
   ],
   [
     'paging: offset',
     'paging: offsets',
-    '9:13 lists.orders.paging: expected what moves from page to page: offset, page, after, cursor, link, none, found "offsets"',
+    '9:13 lists.orders.paging: expected how a request selects a page: offset, page, after, cursor, link, none, found "offsets"',
   ],
   [
     '    paging: offset\n',
@@ -225,13 +225,13 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     'paging: offset',
     'paging: page',
     '9:13 lists.orders.paging is page, but no parameter sends {page}',
-    '10:22 lists.orders.query.offset: {offset} is not a variable here; there are page, limit, from, to and the parameter shop',
+    '10:22 lists.orders.query.offset: {offset} is not a variable here; use page, limit, from, to or the parameter shop',
   ],
   [
     "'{offset}'",
     "'{offfset}'",
     '9:13 lists.orders.paging is offset, but no parameter sends {offset}',
-    '10:22 lists.orders.query.offset: {offfset} is not a variable here; there are offset, limit, from, to and the parameter shop',
+    '10:22 lists.orders.query.offset: {offfset} is not a variable here; use offset, limit, from, to or the parameter shop',
   ],
   [
     "offset: '{offset}', ",
@@ -271,7 +271,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'total: /count',
     "total: { path: '/count/{key}', at: '' }",
-    '14:20 lists.orders.total.path: {key} is not a variable here; there are from, to and the parameter shop',
+    '14:20 lists.orders.total.path: {key} is not a variable here; use from, to or the parameter shop',
   ],
   [
     'total: /count',
@@ -286,7 +286,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'key: id',
     'key: id\n    keys: [a]',
-    '16:5 lists.orders.keys: there is key already; give one of both',
+    '16:5 lists.orders.keys is set together with key: remove one of them',
   ],
   [
     '    updated: updated_at\n',
@@ -298,7 +298,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     "since: '{from}'",
     "since: '{form}'",
     '11:5 lists.orders.dates: no parameter sends {from}',
-    '11:21 lists.orders.dates.since: {form} is not a variable here; there are from, to and the parameter shop',
+    '11:21 lists.orders.dates.since: {form} is not a variable here; use from, to or the parameter shop',
   ],
   [
     "since: '{from}'",
@@ -309,7 +309,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'gone: [404, 410]',
     'gone: 404',
-    '18:70 lists.orders.one.gone: expected the statuses that mean "not there": a list such as [400, 401], found 404',
+    '18:70 lists.orders.one.gone: expected the statuses that mean that the record does not exist: a list such as [400, 401], found 404',
   ],
   [
     'gone: [404, 410]',
@@ -324,7 +324,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'fields: [state], time: updated_at',
     'fields: [state]',
-    '23:60 lists.orders.statuses.subjects.fulfillment.timeOf needs time, the field that it is about',
+    '23:60 lists.orders.statuses.subjects.fulfillment.timeOf needs time, the field with the time of the change',
   ],
   [
     'fields: [state]',
@@ -345,7 +345,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'timeOf: new',
     'timeOf: old',
-    '23:86 lists.orders.statuses.subjects.fulfillment.timeOf: expected new: `time` counts for new elements alone, found "old"',
+    '23:86 lists.orders.statuses.subjects.fulfillment.timeOf: expected new: `time` is the time of the change only in new elements, found "old"',
   ],
   [
     '    next: /next_cursor\n',
@@ -356,7 +356,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     "cursor: '{cursor}'",
     "cursor: '{after}'",
     '26:13 lists.customers.paging is cursor, but no parameter sends {cursor}',
-    '27:22 lists.customers.query.cursor: {after} is not a variable here; there are cursor, limit and the parameter shop',
+    '27:22 lists.customers.query.cursor: {after} is not a variable here; use cursor, limit or the parameter shop',
   ],
   [
     'paging: cursor\n',
@@ -392,11 +392,11 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    statuses:\n',
     '    statuses:\n      schema: ../../src/description/wine/order-status-change.avsc\n',
-    '21:15 lists.orders.statuses.schema: wrong or missing fields order_number: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; in place of key, the key field as ["null", "long"]',
+    '21:15 lists.orders.statuses.schema: wrong or missing fields order_number: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; key is replaced by the key field of the list, with the type ["null", "long"]',
   ],
   [
     '    statuses:\n',
     '    statuses:\n      schema: ../../src/schemas/events/dead-letter.avsc\n',
-    '21:15 lists.orders.statuses.schema: wrong or missing fields event_id, subject, subject_id, field, from, to, changed_at, resource, reason, message, raw, offset, sha256, length, part, parts: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; in place of key, the key field as ["null", "long"]',
+    '21:15 lists.orders.statuses.schema: wrong or missing fields event_id, subject, subject_id, field, from, to, changed_at, resource, reason, message, raw, offset, sha256, length, part, parts: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; key is replaced by the key field of the list, with the type ["null", "long"]',
   ],
 ];

@@ -35,7 +35,7 @@ describe('parseDescription', () => {
     expect(mistakesIn(text)).toEqual([
       'shop.yaml:7:3 lists.orders needs key, the field that identifies a record (or keys: candidates for it)',
       'shop.yaml:9:13 lists.orders.paging is page, but no parameter sends {page}',
-      'shop.yaml:10:22 lists.orders.query.offset: {offset} is not a variable here; there are page, limit, from, to and the parameter shop',
+      'shop.yaml:10:22 lists.orders.query.offset: {offset} is not a variable here; use page, limit, from, to or the parameter shop',
     ]);
   });
 
@@ -52,7 +52,7 @@ lists:
 `;
     expect(mistakesIn(text)).toEqual([
       'shop.yaml:5:17 list.paging is offset, but no parameter sends {offset}',
-      'shop.yaml:5:38 list.query.at: {page} is not a variable here; there are offset, limit',
+      'shop.yaml:5:38 list.query.at: {page} is not a variable here; use offset, limit',
     ]);
   });
 

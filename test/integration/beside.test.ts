@@ -23,7 +23,7 @@ it(
     expect(second.stderr()).toMatch(/using the Kafka of KAFKA_BROKERS/);
     expect(second.stderr()).not.toMatch(/starting Kafka/);
     expect(second.stderr().trim().split('\n').at(-1)).toMatch(
-      /^cellarstream: another service, instance [0-9a-f-]{36} since \d{4}-.*Z, publishes .* under TOPIC_PREFIX=beside: set another TOPIC_PREFIX or stop that service/,
+      /^cellarstream: TOPIC_PREFIX=beside is in use: .*instance [0-9a-f-]{36} since \d{4}-.*Z.* publishes under it/,
     );
     const lines = first.stdout().length;
     await vi.waitUntil(() => first.stdout().length > lines, SLOW);
@@ -34,7 +34,7 @@ it(
     const beside = check();
     await beside.succeeded();
     expect(beside.stdout()).toMatch(
-      /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: run would fence it/m,
+      /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: `cellarstream run` would fence that instance/m,
     );
 
     expect(await first.end('SIGTERM')).toBe(0);

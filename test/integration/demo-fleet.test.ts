@@ -35,7 +35,8 @@ function isAlive(pid: number): boolean {
 }
 
 /** How often all accounts had an instance that reads them. */
-const timesWhole = (cli: Cli) => cli.stdout().match(/ all \d+ accounts are read: .*/g) ?? [];
+const timesWhole = (cli: Cli) =>
+  cli.stdout().match(/ all \d+ accounts are served; accounts of each instance: .*/g) ?? [];
 
 async function whole(cli: Cli, times: number): Promise<string> {
   await vi.waitFor(() => expect(timesWhole(cli).length).toBeGreaterThanOrEqual(times), SOON);
@@ -53,11 +54,15 @@ describe.concurrent('demo with several instances', { timeout: 240_000 }, () => {
     process.kill(processes(cli).get('instance-2')!, 'SIGKILL');
     await vi.waitFor(() => expect(cli.stdout()).toMatch(/instance-2 has ended \(SIGKILL\)/), SOON);
     const before = timesWhole(cli).length;
-    expect(await whole(cli, before + 1)).toBe(' all 6 accounts are read: instance-1 6');
+    expect(await whole(cli, before + 1)).toBe(
+      ' all 6 accounts are served; accounts of each instance: instance-1 6',
+    );
     expect(cli.stdout()).toMatch(/instance-1 claims winery-\d from instance-2/);
 
     await vi.waitFor(() => {
-      expect(timesWhole(cli).at(-1)).toBe(' all 6 accounts are read: instance-1 3, instance-2 3');
+      expect(timesWhole(cli).at(-1)).toBe(
+        ' all 6 accounts are served; accounts of each instance: instance-1 3, instance-2 3',
+      );
     }, SOON);
     expect(cli.stdout()).toMatch(/instance-1 releases winery-\d/);
     const all = [...pids, ...processes(cli).values()];

@@ -120,7 +120,7 @@ describe.concurrent('a topic that is deleted', TIMEOUT, () => {
     const again = cliForTest(['run'], env);
     const { msg, partitions, offsets } = await again.logged(isLost);
     expect(msg).toMatch(
-      /^lost-stopped\.orders has lost published events: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and made anew.*again as r, without status changes$/,
+      /^lost-stopped\.orders has lost published events: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and recreated.*again as r, without status changes$/,
     );
     expect(partitions).toHaveLength(6);
     expect(offsets).toBeGreaterThan(ORDERS);
@@ -296,7 +296,7 @@ describe.concurrent('settings of topics', TIMEOUT, () => {
     });
     await createTopic(client(), { topic: 'unwise.order-status-changes', numPartitions: 2 });
     const lines = [
-      'unwise.orders has min.compaction.lag.ms=0, 2592000000 is wanted: promised history can be compacted away earlier',
+      'unwise.orders has min.compaction.lag.ms=0, 2592000000 is wanted: compaction can remove events earlier than documented',
       'unwise.orders has max.message.bytes=500000, 1048588 is wanted: larger events are not published',
       'unwise.order-status-changes has 2 partitions, 4 is wanted: as unwise.orders has: consumers that join them by key need equal numbers of partitions',
       'unwise.order-status-changes has retention.ms=604800000, -1 is wanted: older events are deleted, and are not published again',

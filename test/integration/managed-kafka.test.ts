@@ -75,7 +75,7 @@ describe.skipIf(!canBeManaged)(
 
     it('are named with the setting of the certificate when none is set, each time', async () => {
       const line =
-        /^kafka: Kafka at \S+ wants a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/;
+        /^kafka: Kafka at \S+ requires a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/;
       for (let time = 0; time < 5; time += 1) {
         expect(await wrong(managed.withCertificate(null))).toEqual([expect.stringMatching(line)]);
       }
@@ -84,7 +84,7 @@ describe.skipIf(!canBeManaged)(
     it('are named with the setting of the certificate that they do not trust', async () => {
       expect(await wrong(managed.withCertificate(authority('another').issue()))).toEqual([
         expect.stringMatching(
-          /^kafka: Kafka at \S+ (refuses the client certificate in KAFKA_SSL_CERT_FILE|wants a client certificate: .* pair that it trusts)/,
+          /^kafka: Kafka at \S+ (refuses the client certificate in KAFKA_SSL_CERT_FILE|requires a client certificate: .* certificate that the server trusts)/,
         ),
       ]);
     });
@@ -238,7 +238,7 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
     [
       'an address that is no token endpoint',
       { KAFKA_OAUTH_TOKEN_URL: 'SANDBOX' },
-      /^cellarstream: KAFKA_OAUTH_TOKEN_URL answered 404 without an access token: is it the address of the token endpoint\?/,
+      /^cellarstream: KAFKA_OAUTH_TOKEN_URL answered 404 without an access token: check that it is the address of the token endpoint/,
     ],
   ])('%s ends `run` with one line', async (_, special, line) => {
     const elsewhere = special.KAFKA_OAUTH_TOKEN_URL && {

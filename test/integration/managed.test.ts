@@ -138,7 +138,7 @@ describe
       const before = await checked(settings('named'));
       expect(before.wrong).toEqual([]);
       const { doubts, retries, changes } = await ran(settings('named'));
-      const text = 'the brokers refuse it: POLICY_VIOLATION: cannot set "segment.ms"';
+      const text = 'the brokers refuse this setting: POLICY_VIOLATION: cannot set "segment.ms"';
       expect(before.warnings.join('\n')).toContain(text);
       expect(doubts.filter((each) => each.includes(text))).toHaveLength(2);
       expect({ retries, changes }).toEqual({ retries: [], changes: ORDERS });

@@ -106,9 +106,9 @@ async function first(): Promise<void> {
   const { sandbox, env } = await account('permits-first');
   const { out, ms } = await fine(['check'], env());
   console.log(`first: check took ${ms} ms`);
-  expect(out).toMatch(/run will create .*permits-first\.ledger/);
+  expect(out).toMatch(/cellarstream run` will create .*permits-first\.ledger/);
   const again = await fine(['check'], env());
-  expect(again.out).toMatch(/run will create .*permits-first\.ledger/);
+  expect(again.out).toMatch(/cellarstream run` will create .*permits-first\.ledger/);
   const unreachable = cliForTest(['check'], { ...env(), KAFKA_BROKERS: '127.0.0.1:1' });
   expect(await unreachable.ended).toBe(1);
   expect(unreachable.stdout()).toMatch(/^orders +ok/m);

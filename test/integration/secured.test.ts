@@ -209,7 +209,7 @@ describe.skipIf(!canBeSecured)(
       [
         'a client certificate wanted',
         () => kafkaTls(secured, 'MUTUAL'),
-        /^kafka: Kafka at \S+ wants a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
+        /^kafka: Kafka at \S+ requires a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
       ],
     ])('Kafka: %s', async (_, env, line) => {
       expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
@@ -229,12 +229,12 @@ describe.skipIf(!canBeSecured)(
       [
         'TLS to a plain port',
         () => ({ SCHEMA_REGISTRY_URL: secured.services.registryUrl.replace('http:', 'https:') }),
-        /^registry: the schema registry at \S+ speaks no TLS at that port: begin SCHEMA_REGISTRY_URL with http:\/\//,
+        /^registry: the schema registry at \S+ does not use TLS at that port: begin SCHEMA_REGISTRY_URL with http:\/\//,
       ],
       [
         'plain text to a TLS port',
         () => ({ SCHEMA_REGISTRY_URL: secured.registry.good.replace('https:', 'http:') }),
-        /^registry: no answer from \S+ \S+ \S+ \S+ \S+ \(if it speaks TLS, begin SCHEMA_REGISTRY_URL with https:\/\//,
+        /^registry: no answer from \S+ \S+ \S+ \S+ \S+ \(if the port uses TLS, begin SCHEMA_REGISTRY_URL with https:\/\//,
       ],
       [
         'the wrong CA',
@@ -263,7 +263,7 @@ describe.skipIf(!canBeSecured)(
       [
         'TLS to a plain port',
         () => ({ API_BASE_URL: secured.sandbox.url.replace('http:', 'https:') }),
-        /^login: \S+ speaks no TLS at that port: begin API_BASE_URL with http:\/\//,
+        /^login: \S+ does not use TLS at that port: begin API_BASE_URL with http:\/\//,
       ],
       [
         'the wrong CA',

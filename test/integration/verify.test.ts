@@ -160,7 +160,7 @@ describe('verify', () => {
       admin.createPartitions({ topicPartitions: [{ topic: wider.topic, count: 3 }] }),
     );
     const after = await verify('verify-wider', ['orders']);
-    expect(after.lines[0]).toMatch(/not checked .*has 3 partitions, the certificate speaks of 2/);
+    expect(after.lines[0]).toMatch(/not checked .*has 3 partitions, but the certificate counts 2/);
     expect([exit, after.exit]).toEqual([1, 1]);
   });
 
@@ -194,7 +194,7 @@ describe('verify', () => {
     const file = join(folder, 'none.csv');
     for (const [args, message] of [
       [['orders', '--file', file], /--file .*none.csv: ENOENT/],
-      [['--file', file], /--file is a copy of one list/],
+      [['--file', file], /with --file, name exactly one list/],
       [['cellars'], /'cellars' is invalid/],
     ] as const) {
       const { exit, stderr } = await verifyCli('verify-copy', ...args);

@@ -130,35 +130,43 @@ it('claims no `more` of a list whose pages do not show its end', async () => {
 
 describe('a server that lies', () => {
   it.each<[Lie, keyof typeof STYLES, string]>([
-    ['caps the size silently', 'offset', 'limit: first page: 20 came for 50, and the list goes on'],
-    ['rounds offsets', 'offset', 'paging: smaller pages: 10 from offset 7: 10 from record 0 on'],
-    ['ignores the filter', 'offset', 'dates: windows: from 2099: 50 records'],
     [
-      'has an exclusive filter',
-      'after',
-      'not that record: the start is exclusive, or in another zone',
+      'caps the size silently',
+      'offset',
+      'limit: first page: 20 records returned for a page size of 50, although the list has more',
     ],
+    [
+      'rounds offsets',
+      'offset',
+      'paging: smaller pages: 10 records requested from offset 7, 10 returned, beginning with record 0 of the first page',
+    ],
+    ['ignores the filter', 'offset', 'dates: windows: window that begins in 2099: 50 records'],
+    ['has an exclusive filter', 'after', 'the start is exclusive, or read in another time zone'],
     [
       'reads dates in another zone',
       'cursor',
-      'not that record: the start is exclusive, or in another zone',
+      'the start is exclusive, or read in another time zone',
     ],
     ['counts the whole list in a window', 'page', 'that of the whole list'],
     ['counts too few records', 'offset', 'records beyond the last page'],
+    ['finds a record that is not there', 'offset', 'one: one by key: an unknown key: 1 record'],
     [
-      'finds a record that is not there',
+      'shows another record alone',
       'offset',
-      'one: one by key: a key that never was: 1 record',
+      'one: one by key: the response does not have the requested record',
     ],
-    ['shows another record alone', 'offset', 'one: one by key: not the record of the list'],
-    ['says more on the last page', 'offset', 'more: last page and beyond: more true'],
+    ['says more on the last page', 'offset', 'more: last page and beyond: more is true'],
     ['repeats a key', 'offset', 'key: first page: 1 of 50 records repeat a key'],
     [
       'sorts in another order each time',
       'offset',
-      'order: first page twice: 22 records came unchanged',
+      'order: first page twice: 22 records unchanged in the second response',
     ],
-    ['repeats the first page behind a cursor', 'cursor', 'paging: second page: 50 records, 50'],
+    [
+      'repeats the first page behind a cursor',
+      'cursor',
+      'paging: second page: 50 records, of which 50',
+    ],
   ])('%s (%s)', async (lie, style, text) => {
     const refuted = withVerdict(await measured(style, [lie]), 'refuted');
     expect(refuted).toContainEqual(expect.stringContaining(text));
@@ -170,19 +178,23 @@ describe('a server that lies', () => {
     [
       'gives the front for an unknown cursor',
       'after',
-      'silently the front of the list: a scan notices that after a deletion, reads pages again',
+      'the API returns the first page, without an error; a scan notices this after a deletion, reads pages again',
     ],
     [
       'gives the front for an unknown cursor',
       'cursor',
-      'silently the front of the list: a scan whose cursor has expired may begin anew',
+      'the API returns the first page, without an error; a scan whose cursor has expired may start over',
     ],
     [
       'has stamps of whole days',
       'offset',
-      'updated: first page: in all of 50 records, resolution 24 h',
+      'updated: first page: present in all of 50 records, resolution 24 h',
     ],
-    ['empties the list for an unknown parameter', 'offset', 'query: an unknown parameter: empties'],
+    [
+      'empties the list for an unknown parameter',
+      'offset',
+      'query: an unknown parameter: no records',
+    ],
   ])('%s (%s): a warning', async (lie, style, text) => {
     const found = await measured(style, [lie]);
     expect(withVerdict(found, 'warning')).toContainEqual(expect.stringContaining(text));

@@ -16,7 +16,9 @@ describe.each<[FutureEnd, number]>([
     expect(await lag(10 * MINUTE)).toBeLessThan(firstMs);
     await time.pass(5 * MINUTE);
     for (let n = 0; n < 10; n += 1) expect(await lag(MINUTE)).toBeLessThan(10 * SECOND);
-    expect(told('finds dates').at(-1)).toMatch(/takes modifiedToDate at the server's time/);
+    expect(told('finds dates').at(-1)).toMatch(
+      /requests have modifiedToDate set to the server's time/,
+    );
     expect([process.state, told('fails:')]).toEqual(['running', []]);
   });
 });

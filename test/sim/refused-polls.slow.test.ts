@@ -35,7 +35,9 @@ describe('a list whose requests with dates fail', () => {
       await time.pass(8 * MINUTE); // each form of dates is given up after a minute at least
       expect(await lags(10, 2 * MINUTE)).toBeLessThan(20 * SECOND);
       expect([process.state, told('fails:')]).toEqual(['running', []]);
-      expect(told('finds dates').at(-1)).toMatch(/is not polled, but read whole again and again$/);
+      expect(told('finds dates').at(-1)).toMatch(
+        /is not polled; changes are found by repeated full scans$/,
+      );
       expect(logins()).toBeLessThanOrEqual(4);
 
       await time.pass(10 * MINUTE); // in which polls are tried once more

@@ -161,7 +161,7 @@ it('presents a client certificate', async () => {
 
 /** TLS alerts (RFC 5246, section 7.2) by their numbers. Java's servers send the first one to clients without a certificate. */
 it.each([
-  ['wants a client certificate: set SCHEMA_REGISTRY_CERT_FILE and SCHEMA_REGISTRY_KEY_FILE', 42],
+  ['requires a client certificate: set SCHEMA_REGISTRY_CERT_FILE and SCHEMA_REGISTRY_KEY_FILE', 42],
   ['refuses the client certificate in SCHEMA_REGISTRY_CERT_FILE', 48],
 ])('names the settings of the client certificate when the registry %s', async (text, alert) => {
   const server = createTcpServer((socket) => {

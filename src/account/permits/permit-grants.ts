@@ -66,7 +66,7 @@ export function permitGrants(
     const unknown = Object.keys(request.quotas).filter((name) => !quota.guestQuota(name));
     const shortage = permits.every((permit) => permit.isGranted)
       ? null
-      : 'no more permits are free';
+      : 'the quota has no permits left for other processes';
     return {
       ...{ type: 'permits-ack', id: request.id, account, instance, granted },
       for_ms: Math.max(0, Math.floor(ledger.leaseRemainingMs())),

@@ -151,7 +151,7 @@ const NO_PERMITS_REASONS: Readonly<Record<PermitAttempt['runner'], string>> = {
   service: 'the running service has no permits left for other processes: try again in a minute',
   none: 'the requests of the last minute have used up the quota: try again in a minute',
   silent:
-    'a service runs the account, but does not respond: try again when it does, or stop it; also compare the clocks of both machines',
+    'an instance of the service runs the account, but does not respond: try again once it responds, or stop it. Also check that the clocks of both machines agree',
 };
 
 function noPermitsError(account: string, runner: PermitAttempt['runner']): CellarstreamError {

@@ -46,7 +46,7 @@ const FINAL_ERRORS: Readonly<Record<string, string>> = {
 const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
 const SERVER = {
-  address: 'KAFKA_BROKERS (and what the brokers advertise)',
+  address: 'KAFKA_BROKERS (and advertised.listeners of the brokers)',
   ca: 'KAFKA_SSL_CA_FILE',
   clientCertificate: { cert: 'KAFKA_SSL_CERT_FILE', key: 'KAFKA_SSL_KEY_FILE' },
   plainTextAdvice: 'set KAFKA_SSL=false, or the TLS port in KAFKA_BROKERS',
@@ -96,8 +96,9 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
   NOT_ENOUGH_REPLICAS_AFTER_APPEND: NOT_ENOUGH_IN_SYNC,
   LEADER_NOT_AVAILABLE: 'if this persists, all brokers with a replica of the partition are down',
   UNKNOWN_TOPIC_OR_PARTITION: 'if this persists, the topic was deleted',
-  KAFKA_STORAGE_ERROR: "a broker can't write to its disk",
-  THROTTLING_QUOTA_EXCEEDED: 'a Kafka quota of this client is exceeded',
+  KAFKA_STORAGE_ERROR:
+    "if this persists, a broker can't write to its disk: check the disks of the brokers",
+  THROTTLING_QUOTA_EXCEEDED: 'if this persists, raise the Kafka quota of this client',
 };
 
 /**

@@ -80,7 +80,7 @@ function unpackZstd(bytes: Buffer): Buffer {
 /** Returns the window size of a Zstandard frame, in bytes: the distance over which the data may refer back to earlier output. */
 function windowBytes(bytes: Buffer): number {
   if (bytes.length < DESCRIPTOR_AT + 2) throw new MalformedBytes('it ends too early');
-  if (bytes.readUInt32LE() !== ZSTD_MAGIC) throw new MalformedBytes('it is no Zstandard frame');
+  if (bytes.readUInt32LE() !== ZSTD_MAGIC) throw new MalformedBytes('it is not a Zstandard frame');
   const descriptor = bytes[DESCRIPTOR_AT]!;
   if (descriptor & SINGLE_SEGMENT) return contentBytes(bytes, descriptor);
   const exponent = 10 + (bytes[DESCRIPTOR_AT + 1]! >> 3);
@@ -160,7 +160,7 @@ function readSnappyBlock(block: Packed, output: Unpacked): void {
     if (output.length - before > length) break;
   }
   if (output.length - before !== length) {
-    throw new MalformedBytes('its content has another length than it says');
+    throw new MalformedBytes('the length of its content differs from the stated length');
   }
 }
 
@@ -175,7 +175,7 @@ function readVarint(block: Packed): number {
     value += (byte & 0x7f) * 2 ** (7 * n);
     if (byte < 0x80) return value;
   }
-  throw new MalformedBytes('its length is no number');
+  throw new MalformedBytes('its stated length is not a valid number');
 }
 
 // Format of LZ4 frames: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md, of LZ4 blocks: lz4_Block_format.md beside it.
@@ -205,7 +205,7 @@ function unpackLz4(bytes: Buffer): Buffer {
 }
 
 function readFrame(input: Packed, output: Unpacked): void {
-  if (input.uint32LE() !== LZ4_MAGIC) throw new MalformedBytes('it is no LZ4 frame');
+  if (input.uint32LE() !== LZ4_MAGIC) throw new MalformedBytes('it is not an LZ4 frame');
   const flags = input.uint8();
   if ((flags & VERSION_MASK) !== VERSION || flags & HAS_DICTIONARY) {
     throw new MalformedBytes('it is an LZ4 frame of an unknown kind');

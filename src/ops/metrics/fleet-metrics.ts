@@ -66,7 +66,7 @@ export const FLEET_METRICS = {
   ),
   generation: gauge(
     'cellarstream_fleet_generation',
-    'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
+    'Generation of the group that this instance is a member of. An instance with a lower generation than the others is no longer a member.',
     [],
   ),
   members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.', []),

@@ -339,14 +339,14 @@ export const PROCESS_METRICS = [
   ['process_cpu_seconds_total', 'counter', 'Time of processors used.'],
   ['process_resident_memory_bytes', 'gauge', 'Memory of the process.'],
   ['process_open_fds', 'gauge', 'Open files and connections.'],
-  ['process_max_fds', 'gauge', 'Most open files and connections that are allowed.'],
+  ['process_max_fds', 'gauge', 'Highest number of open files and connections that is allowed.'],
   ['nodejs_heap_size_used_bytes', 'gauge', "Memory of JavaScript's objects."],
-  ['nodejs_heap_size_total_bytes', 'gauge', 'Memory that is set aside for them.'],
+  ['nodejs_heap_size_total_bytes', 'gauge', 'Memory reserved for JavaScript objects.'],
   ['nodejs_external_memory_bytes', 'gauge', 'Memory of buffers.'],
   [
     'nodejs_eventloop_lag_p99_seconds',
     'gauge',
-    'How long a timer of 50 ms took since the last scrape: of 100, at most one took longer.',
+    'Delay of the event loop: 99th percentile, since the last scrape, of the time that a timer of 50 ms took.',
   ],
   ['nodejs_gc_duration_seconds', 'histogram', 'Pauses for the collection of garbage, by `kind`.'],
 ] as const satisfies readonly (readonly [name: string, type: MetricType, help: string])[];

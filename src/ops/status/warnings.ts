@@ -128,7 +128,7 @@ export class Warnings {
         resource,
         detail: names.join(),
         forMs: Infinity,
-        text: `fields that differ in every response, so anchors ignore them: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+        text: `fields that differ in every response, so they are ignored when the pages of a scan are matched: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
       });
     },
     onDates: ({ resource, ...found }) => {

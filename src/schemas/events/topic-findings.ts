@@ -103,12 +103,12 @@ export function topicFindings(
     doubt('partitions', partitions, twin.partitions, why);
   }
 
-  compare('min.compaction.lag.ms', isLess, 'promised history can be compacted away earlier');
+  compare('min.compaction.lag.ms', isLess, 'compaction can remove events earlier than documented');
   const deletes = 'older events are deleted, and are not published again';
   compare('retention.ms', isLimit, deletes);
   compare('retention.bytes', isLimit, deletes);
   const unknownAge =
-    'the age of its newest entry is not known: a claim waits for some seconds more';
+    'otherwise the age of its newest entry is unknown, and a claim waits some seconds longer';
   compare('message.timestamp.type', isOther, unknownAge);
   compare('segment.ms', isMore, 'it is compacted late, and each start reads all of it');
   const recompresses =
@@ -127,7 +127,7 @@ export function topicFindings(
   const copies = Math.min(3, brokers);
   if (inSync > replication) {
     // Newer brokers require no more replicas than exist; older ones reject every message.
-    const why = 'there are fewer replicas than that, and older brokers then accept no messages';
+    const why = 'the topic has fewer replicas, and older brokers then accept no messages';
     doubt('min.insync.replicas', inSync, replication, why);
   } else if (inSync === 1 && replication >= 3) {
     const why = 'messages that only one broker has acknowledged are lost if it fails';

@@ -218,7 +218,7 @@ interface HttpAnswer {
 function pathAdvice(base: string): string {
   return base === ''
     ? `give ${SERVER.address} the path of its API, as /apis/ccompat/v7 of Apicurio`
-    : `is its path the right one in ${SERVER.address}?`;
+    : `check the path in ${SERVER.address}`;
 }
 
 /**

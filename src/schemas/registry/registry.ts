@@ -116,7 +116,7 @@ class RegistryClient implements Registry {
       const { exists, body } = await this.#http.request('GET', `/schemas/ids/${id}`, about);
       if (exists) return recordSchema(body.schema, about);
       throw registryRefusal(
-        `${about} is not in the schema registry: is SCHEMA_REGISTRY_URL the right one?`,
+        `${about} is not in the schema registry: check that SCHEMA_REGISTRY_URL is that of the service`,
       );
     });
   }
@@ -165,7 +165,9 @@ class RegistryClient implements Registry {
         this.#http.request('PUT', configPath(subject), subject, wanted),
       );
       if (!exists)
-        throw registryRefusal(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
+        throw registryRefusal(
+          `${subject}: the schema registry can't set the compatibility level ${COMPATIBILITY} for this subject`,
+        );
     } catch (error) {
       if (!isRegistryRefusal(error)) throw error;
       // Some roles may register schemas but not set a level. They work if an administrator has set the required level globally.

@@ -40,10 +40,12 @@ export interface Framed {
  */
 export function unframe(message: Buffer): Framed {
   if (message.length < HEADER_BYTES) {
-    throw new Error(`no Confluent frame: ${message.length} bytes, it takes at least 5`);
+    throw new Error(
+      `not in Confluent's wire format: ${message.length} bytes, at least 5 are needed`,
+    );
   }
   if (message[0] !== MAGIC) {
-    throw new Error(`no Confluent frame: it begins with ${message[0]} instead of 0`);
+    throw new Error(`not in Confluent's wire format: the first byte is ${message[0]} instead of 0`);
   }
   return { schemaId: message.readUInt32BE(1), payload: message.subarray(HEADER_BYTES) };
 }

@@ -34,7 +34,7 @@ interface GuestLogOptions {
 
 /** Longest wait until an acknowledged entry can be read back, in ms. Normally the entry can be read at once. */
 const READ_TIMEOUT_MS = 10_000;
-const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
+const MISSING_TOPIC_ADVICE = '`cellarstream run` creates it when it starts';
 
 /**
  * Opens the ledger topic for a guest (a process that uses the API key beside the account's owner). A guest's entries have a key of their

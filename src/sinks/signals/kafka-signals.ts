@@ -51,7 +51,7 @@ export interface SignalTopic {
 }
 
 const MISSING_TOPIC_ADVICE =
-  '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
+  '`cellarstream run` creates it when it starts; check that TOPIC_PREFIX is that of the service';
 /**
  * How long a broker waits for new messages before it responds, in ms. The wait can be long, because the connection fetches no other topic.
  */

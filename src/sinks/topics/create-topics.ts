@@ -48,7 +48,7 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
     if (final.length > 0) throw topicsRefusedError(final);
     for (const { draft, answer, optional } of refused) {
       const { topic } = draft;
-      const why = `the brokers refuse it: ${refusalText(answer)}`;
+      const why = `the brokers refuse this setting: ${refusalText(answer)}`;
       leftOut.push(
         ...optional.map(({ name, value }) => ({ topic, setting: name, wanted: value, why })),
       );

@@ -139,8 +139,8 @@ export class ResponseLayout {
       [at, place] = [inner, place + pointerStep(step)];
     }
     const problem = Array.isArray(valueAt(body, this.path))
-      ? 'the answer reports an error and'
-      : `no array at ${records || 'the root'}; the answer`;
+      ? 'the response reports an error and'
+      : `no array at ${records || 'the root'}; the response`;
     return `${name}: ${problem} ${membersOf(at, place)}`;
   }
 

@@ -144,7 +144,7 @@ async function decodedResponse(
     sent.giveBack();
     throw unreadableResponseError(
       shownUrl,
-      new Error('206 with a part of the answer, which was not asked for'),
+      new Error('status 206 with a part of the content, which was not requested'),
     );
   }
   let body: Body;

@@ -50,7 +50,9 @@ export function loginUrlOf(
   if (url.startsWith('/')) return addressOf(baseUrl, url, parameters);
   const address = URL.parse(filled(url, parameters, encodeURIComponent) ?? '');
   if (address) return address;
-  throw new RangeError('token_url of the description is no address with these parameters');
+  throw new RangeError(
+    'token_url of the description is not an address with the values of the API_PARAM_ settings',
+  );
 }
 
 /** Returns the OAuth 2 part of the description if it has the grant `refresh_token`; otherwise undefined. */

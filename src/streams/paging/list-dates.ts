@@ -272,7 +272,7 @@ function parameterWith(variable: 'from' | 'to', parameters: Parameters): string 
 
 const END_TEXTS: Readonly<Record<DateForm['end'], (parameter: string) => string>> = {
   ahead: (parameter) => `${parameter} two days ahead`,
-  now: (parameter) => `${parameter} at the server's time`,
+  now: (parameter) => `${parameter} set to the server's time`,
   none: (parameter) => `no ${parameter}`,
 };
 
@@ -303,15 +303,16 @@ export function datesText(found: DatesFound): string | undefined {
   const { parameter, stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
     const why = reason === undefined ? '' : ` (${reason})`;
-    return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
+    return `${NO_DATES[noDates]}${why}: the list is not polled; changes are found by repeated full scans`;
   }
   const parts: string[] = [];
   if (offsetMs !== 0) {
     parts.push(
-      `${parameter} is read ${hours(offsetMs)} off the time zone of ${stamp}: windows are that much wider`,
+      `the API reads ${parameter} with an offset of ${hours(offsetMs)} from the time zone of ${stamp}: windows are longer by as much`,
     );
   }
-  if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);
+  if (!isUsualForm)
+    parts.push(`the list refuses or misreads the usual dates, so requests have ${form}`);
   if (longestMs !== null) {
     const days = Math.floor(longestMs / 86_400_000);
     parts.push(`windows of more than ${days} ${days === 1 ? 'day' : 'days'} are read in parts`);
@@ -324,7 +325,7 @@ const NO_DATES: Readonly<Record<NoDates, string>> = {
   unanswered:
     'requests with modification dates fail or have no answer, although those without are answered',
   ignored: 'the list ignores modification dates',
-  empty: 'the list shows nothing when it is asked with modification dates',
+  empty: 'the API returns no records to requests with modification dates',
 };
 
 function hours(ms: number): string {

@@ -140,7 +140,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     expect(ack.granted.orders).toBeGreaterThan(0);
     expect(ack.granted.orders).toBeLessThanOrEqual(15);
     expect(ack.granted.login).toBeLessThanOrEqual(5);
-    expect(ack.message).toBe('no more permits are free');
+    expect(ack.message).toBe('the quota has no permits left for other processes');
   });
 
   it('come before its polls, so that full use keeps nobody waiting', async () => {

@@ -101,7 +101,7 @@ it.each([
     /^Kafka answers NOT_ENOUGH_REPLICAS \(fewer replicas are in sync than the topic's min\.insync\.replicas/,
   ],
   [5, /^Kafka answers LEADER_NOT_AVAILABLE \(.*all brokers with a replica/],
-  [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(a Kafka quota/],
+  [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(if this persists, raise the Kafka quota/],
   [14, /^Kafka answers COORDINATOR_LOAD_IN_PROGRESS: x: COORD/],
   [-1, /^Kafka answers error code -1: x: error code -1$/],
 ])('names what a broker answers that is waited for: %i', (code, line) => {

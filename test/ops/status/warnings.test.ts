@@ -40,8 +40,8 @@ describe('warnings', () => {
       ['dates', 'products'],
     ]);
     expect(texts()).toEqual([
-      'modifiedFromDate is read -3:30 h off the time zone of updated_at: windows are that much wider',
-      'the list ignores modification dates: the list is not polled, but read whole again and again',
+      'the API reads modifiedFromDate with an offset of -3:30 h from the time zone of updated_at: windows are longer by as much',
+      'the list ignores modification dates: the list is not polled; changes are found by repeated full scans',
     ]);
     onDates({ ...plain, resource: 'orders' });
     expect(kinds()).toEqual([['dates', 'products']]);

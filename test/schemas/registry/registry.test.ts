@@ -88,7 +88,7 @@ describe('a registry that speaks TLS, asked in plain text', () => {
       () => new Promise((resolve) => port.close(resolve)),
     );
     expect((await failure(registry.latest('s'))).message).toContain(
-      'if it speaks TLS, begin SCHEMA_REGISTRY_URL with https://',
+      'if the port uses TLS, begin SCHEMA_REGISTRY_URL with https://',
     );
   });
 
@@ -288,7 +288,7 @@ describe('errors', () => {
 
   it.each([
     ['', 'give SCHEMA_REGISTRY_URL the path of its API, as /apis/ccompat/v7 of Apicurio'],
-    ['/apis', 'is its path the right one in SCHEMA_REGISTRY_URL?'],
+    ['/apis', 'check the path in SCHEMA_REGISTRY_URL'],
   ])(
     'an address that no registry answers at is said to lack its path: "%s"',
     async (path, advice) => {

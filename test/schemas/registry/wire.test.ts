@@ -15,7 +15,7 @@ describe('frame', () => {
 
 describe('unframe', () => {
   it('says why it refuses a message', () => {
-    expect(() => unframe(Buffer.of(0, 0, 0, 1))).toThrow('no Confluent frame: 4 bytes');
-    expect(() => unframe(Buffer.from('{"a":1}'))).toThrow('begins with 123 instead of 0');
+    expect(() => unframe(Buffer.of(0, 0, 0, 1))).toThrow("not in Confluent's wire format: 4 bytes");
+    expect(() => unframe(Buffer.from('{"a":1}'))).toThrow('the first byte is 123 instead of 0');
   });
 });

@@ -168,7 +168,7 @@ describe('a cluster that refuses a setting', () => {
     const { asked, made } = refusing(code, () => 'cannot set "segment.ms"', 'segment.ms');
     const { warnings } = await openTopics(asked);
     expect(warnings.map(findingText)).toContain(
-      `wine.cursors has segment.ms=the brokers' default, 600000 is wanted: the brokers refuse it: ${name}: cannot set "segment.ms"`,
+      `wine.cursors has segment.ms=the brokers' default, 600000 is wanted: the brokers refuse this setting: ${name}: cannot set "segment.ms"`,
     );
     expect(warnings.map(({ topic, setting }) => `${topic} ${setting}`).sort()).toEqual([
       'wine.cursors segment.ms',

@@ -325,7 +325,7 @@ describe('what can pass', () => {
 
   it.each([
     ['no JSON', '<html>', /^http:.*\/v1\/orders sent a response that is not JSON$/],
-    ['no page', '{"error":"no"}', 'orders: no array at /data; the answer has /error'],
+    ['no page', '{"error":"no"}', 'orders: no array at /data; the response has /error'],
   ])('says what was answered, and where: %s', async (_, body, words) => {
     const { list } = await start();
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });

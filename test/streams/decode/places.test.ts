@@ -152,37 +152,37 @@ describe('a body without records', () => {
     [
       {},
       '{"items":[1,2],"count":2}',
-      'no array at /data; the answer has /items (array of 2) and /count',
+      'no array at /data; the response has /items (array of 2) and /count',
     ],
     [
       {},
       '{"data":{"id":1},"b":null}',
-      'no array at /data; the answer has /data (object) and /b (null)',
+      'no array at /data; the response has /data (object) and /b (null)',
     ],
     [
       {},
       '{"data":[],"error":"no"}',
-      'the answer reports an error and has /data (array of 0) and /error',
+      'the response reports an error and has /data (array of 0) and /error',
     ],
-    [{}, '{}', 'no array at /data; the answer has no members'],
-    [{}, '[1]', 'no array at /data; the answer is an array of 1'],
-    [{}, '"Jane"', 'no array at /data; the answer is a single value'],
+    [{}, '{}', 'no array at /data; the response has no members'],
+    [{}, '[1]', 'no array at /data; the response is an array of 1'],
+    [{}, '"Jane"', 'no array at /data; the response is a single value'],
     [
       {},
       '{"4711":{},"jane@example.com":1,"a":2}',
-      'no array at /data; the answer has /a and 2 members more',
+      'no array at /data; the response has /a and 2 members more',
     ],
     [
       list,
       '{"a":{"entries":[],"b/c":1}}',
-      'no array at /a/items; the answer has /a/entries (array of 0) and 1 member more',
+      'no array at /a/items; the response has /a/entries (array of 0) and 1 member more',
     ],
-    [list, '{"b":[]}', 'no array at /a/items; the answer has /b (array of 0)'],
-    [{ records: '' }, '{"message":"Jane"}', 'no array at the root; the answer has /message'],
+    [list, '{"b":[]}', 'no array at /a/items; the response has /b (array of 0)'],
+    [{ records: '' }, '{"message":"Jane"}', 'no array at the root; the response has /message'],
     [
       { ok: '/ok' },
       '{"data":[{"id":3}],"ok":false}',
-      'the answer reports an error and has /data (array of 0) and /ok',
+      'the response reports an error and has /data (array of 0) and /ok',
     ],
   ])(
     'is requested again, and the error has its names and kinds: %j, %s',
@@ -247,10 +247,10 @@ describe('a single record', () => {
   it('is no other thing, and no record in the place of the array', async () => {
     const wine = { text: '{"wine":{"id":7}}' };
     const found = await read(at('/wine'), query, { text: '{"error":"no"}' }, wine);
-    expect(found.messages).toEqual(['wines: no array at /wine; the answer has /error']);
+    expect(found.messages).toEqual(['wines: no array at /wine; the response has /error']);
     const list = { text: '{"data":[{"id":7}]}' };
     const { messages } = await read({}, query, { text: '{"data":{"id":7}}' }, list);
-    expect(messages).toEqual(['wines: no array at /data; the answer has /data (object)']);
+    expect(messages).toEqual(['wines: no array at /data; the response has /data (object)']);
   });
 
   it('that stays no JSON is an unreadable record', async () => {

@@ -385,14 +385,14 @@ describe('a port that wants to be spoken to in another way', () => {
   ])('is named with its setting where it speaks TLS and %s', async (_, bytes) => {
     const error = await failure('http', bytes);
     expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
-    expect(error.message).toMatch(/ \(if it speaks TLS, begin API_BASE_URL with https:\/\/\)$/);
+    expect(error.message).toMatch(/ \(if the port uses TLS, begin API_BASE_URL with https:\/\/\)$/);
   });
 
   it('is named with its setting where it speaks no TLS and closes', async () => {
     const error = await failure('https', []);
     expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
     expect(error.message).toMatch(
-      /orders \(if this goes on, its port may speak no TLS: begin API_BASE_URL with http:\/\//,
+      /orders \(if this persists, the port may not use TLS: begin API_BASE_URL with http:\/\//,
     );
   });
 

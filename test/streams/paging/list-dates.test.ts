@@ -48,7 +48,7 @@ it('findings name the field of the stamps and the parameters', () => {
   const dates = datesIn('epoch-s');
   dates.offsetFound(3_600_000);
   expect(datesText(dates.found)).toContain(
-    'changed_since is read +1:00 h off the time zone of modified:',
+    'the API reads changed_since with an offset of +1:00 h from the time zone of modified:',
   );
   expect(dates.found.form).toBe('changed_until two days ahead');
 });
