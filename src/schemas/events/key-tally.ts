@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /** Count and digest of a set of live keys (keys whose newest event is not a deletion), in JSON form. */
 export interface TallyText {
   readonly records: number;
-  /** Digest of the live keys and the sequence numbers of their newest events, 16 hex digits (see {@link KeyTally}). */
+  /** Digest of the live keys and the sequence numbers of their newest events, 16 hex digits (see `KeyTally`). */
   readonly digest: string;
 }
 
@@ -100,7 +100,7 @@ function halfAt(bytes: string, at: number): number {
   return ((byte(0) << 24) | (byte(1) << 16) | (byte(2) << 8) | byte(3)) >>> 0;
 }
 
-/** Returns the hash that a live key contributes to the digest of a {@link KeyTally}. */
+/** Returns the hash that a live key contributes to the digest of a `KeyTally`. */
 export function eventHash(key: string, sequence: number): Hash64 {
   return hash64(`${key}\n${sequence}`);
 }
