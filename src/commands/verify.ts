@@ -108,7 +108,7 @@ const NO_CERTIFICATE =
 /** Returns why there is no fresh certificate of a list; undefined if there is one. */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {
-    return `no fresh certificate within ${seconds} s: check that the service runs this account; if the list is long, set a longer --timeout`;
+    return `no fresh certificate within ${seconds} s (the service publishes one after a full scan of the list): check that the service runs this account; if the list is long, set a longer --timeout`;
   }
   if (ack.status === 'done') return undefined;
   return `no fresh certificate: ${ack.message ?? ack.status}`;

@@ -263,7 +263,9 @@ export const CLAIMS = [
 /** A claim of a list's description. */
 export type Claim = (typeof CLAIMS)[number];
 
-const claims = z.array(oneOf(CLAIMS, 'a claim')).describe('a list of claims, such as [key, limit]');
+const claims = z
+  .array(oneOf(CLAIMS, 'a claim'))
+  .describe('names of claims of the description of a list, such as [key, limit]');
 
 /** Format of the lines that `check --measure` prints. */
 export const measuredFormat = z
@@ -274,7 +276,9 @@ export const measuredFormat = z
         z.string(),
         z
           .strictObject({ refuted: claims.optional(), notRefuted: claims.optional() })
-          .describe('the claims of a list: refuted, notRefuted'),
+          .describe(
+            'the claims of the description of a list that were refuted, and those that were not',
+          ),
       )
       .describe('the measured lists by name'),
   })

@@ -143,7 +143,7 @@ const order = (name: string, afterMs = 0): Experiment => ({
       const earlier = row.key === undefined ? undefined : before.get(row.key);
       return earlier ? [[earlier, row] as const] : [];
     });
-    if (pairs.length === 0) return unmeasured('the second response has no record of the first');
+    if (pairs.length === 0) return unmeasured('no record of the first response is in the second');
     const stood = new Set(pairs.flatMap(([one, other]) => (isSame(one, other) ? one.key! : [])));
     const inOrder = (page: Reply) => keysOf(page).filter((each) => stood.has(each));
     if (inOrder(first).join('\n') !== inOrder(again!).join('\n')) {

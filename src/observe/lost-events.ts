@@ -74,4 +74,4 @@ function listed<T>(items: readonly T[], textOf: (item: T) => string): string {
 }
 
 const RECOVERY_TEXT =
-  'The list is read again: missing records are republished as r, without status changes';
+  'The list is read again: missing records are published again with op r, without status changes';

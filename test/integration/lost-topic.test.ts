@@ -120,7 +120,7 @@ describe.concurrent('a topic that is deleted', TIMEOUT, () => {
     const again = cliForTest(['run'], env);
     const { msg, partitions, offsets } = await again.logged(isLost);
     expect(msg).toMatch(
-      /^lost-stopped\.orders has lost published events: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and recreated.*again as r, without status changes$/,
+      /^lost-stopped\.orders has lost published events: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and recreated.*again with op r, without status changes$/,
     );
     expect(partitions).toHaveLength(6);
     expect(offsets).toBeGreaterThan(ORDERS);

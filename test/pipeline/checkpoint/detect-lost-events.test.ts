@@ -139,7 +139,7 @@ describe('lossText', () => {
       { ends: { 0: '7', 1: '9' } },
     )!;
     expect(lostEventsText(both)).toBe(
-      'wine.orders has lost published events: partition 0 ends at 2 and not at 7 (5 offsets), partition 1 begins at 3 and not at 0 (3 offsets): the topic was deleted and recreated, or a broker without its newest messages became partition leader; records were deleted from its beginning, by hand or by a cleanup.policy with delete. The list is read again: missing records are republished as r, without status changes',
+      'wine.orders has lost published events: partition 0 ends at 2 and not at 7 (5 offsets), partition 1 begins at 3 and not at 0 (3 offsets): the topic was deleted and recreated, or a broker without its newest messages became partition leader; records were deleted from its beginning, by hand or by a cleanup.policy with delete. The list is read again: missing records are published again with op r, without status changes',
     );
   });
 
