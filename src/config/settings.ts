@@ -119,7 +119,7 @@ const API = {
     }),
 };
 
-/** Settings of the API's addresses and of the description's parameters. */
+/** Returns the definitions of the settings for the API's addresses and for the values of the description's parameters. */
 function addressSettings(description: ApiDescription) {
   const { parameters } = description;
   const root = commonRoot(description);

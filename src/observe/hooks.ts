@@ -133,8 +133,8 @@ export interface Hooks {
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * Other processes use a quota, too: the API reports fewer remaining requests than this process's own requests explain. Called only once
-   * for each quota; `requests` is the number of the others' requests at that time. Their later requests are counted as well.
+   * Called once for each quota, when other processes are found to use it too: the API reports fewer remaining requests than this process's
+   * own requests explain. `requests` is the number of the others' requests so far. Later ones are counted too, without a call.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */

@@ -11,7 +11,7 @@ export type FaultSpec = FaultKind & {
   readonly every?: number;
   /** Probability that a request that meets the conditions is affected; drawn with the seed. Default 1. */
   readonly probability?: number;
-  /** Affects only requests whose page contains the record with this key. Default: no such condition. */
+  /** Limits the fault to requests whose page contains the record with this key. Default: all requests. */
   readonly holding?: RecordKey;
   /** Affects only requests with a `pageSize` above this number. Default: no such condition. */
   readonly pageSizeOver?: number;

@@ -66,7 +66,10 @@ export class Marks {
     return mark;
   }
 
-  /** Returns when a key was last seen and last read, alone or as part of its run, as numbers of sweeps. */
+  /**
+   * Returns the numbers of the sweeps that last saw and last read a key, or the run (stored group of adjacent records) that contains the
+   * key.
+   */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
   }

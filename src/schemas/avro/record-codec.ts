@@ -25,7 +25,7 @@ export interface RecordCodec {
   /**
    * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
    * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
-   * member without a field, and a field may be inferable from the member's value.
+   * member for which the schema has no field, unless the member's value shows no type, as null does.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**

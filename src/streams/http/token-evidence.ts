@@ -158,8 +158,9 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a failure of this query is probably not due to the token: within the last minute such a failure was attributed to this list and
-   * kind of query, and a request sent after it brought a page. False if any request with the token has failed since its last success.
+   * Whether a failure of this query is probably not the token's fault. True if, within the last minute, an earlier failure of the same list
+   * and kind of query was found to be the list's own, because a later request with the token returned a page. False if any request with the
+   * token has failed since its last success.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

@@ -41,7 +41,7 @@ export interface TokenSourceOptions {
 export interface TokenSource {
   /** Emits the token to send, at once or as soon as there is one, and then every later token to send. Never completes. */
   readonly token$: Observable<Token>;
-  /** Returns the token to send; undefined if there is none until a login succeeds. */
+  /** Returns the token to send; undefined while there is none: then requests wait for the next login that succeeds. */
   current(): Token | undefined;
   /**
    * Reports the outcome of a request, and returns the decision about its retry. If the token seems to be dead (no longer accepted by the

@@ -151,7 +151,7 @@ export interface SweepsOptions {
 interface FirstRequest {
   /** When the response arrived, in epoch ms on the local clock. */
   readonly at: number;
-  /** Number of the sweep that missed the key. */
+  /** Number of the sweep that did not show the key, so that the key was requested. */
   readonly since: number;
 }
 
