@@ -9,7 +9,7 @@ import type { ChosenProxy, Proxies } from './proxies.ts';
 
 interface ProxiedOptions {
   readonly proxies: Proxies;
-  /** Connects to a server. If it is given the socket of a tunnel, it sets up TLS in that tunnel. */
+  /** Connects to a server without a proxy. If `httpSocket`, the socket of a tunnel, is passed, sets up TLS in that tunnel instead. */
   readonly direct: buildConnector.connector;
   readonly toProxy: buildConnector.connector;
   readonly timeoutMs: number;
@@ -69,9 +69,8 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
 }
 
 /**
- * Whether the error means that the proxy refuses the tunnel but may accept the request with an absolute URL, because the proxy does not
- * allow or does not support CONNECT. A proxy that is built on Node's HTTP server without a listener for CONNECT closes the connection
- * without a response.
+ * Whether the error may mean that the proxy does not allow or support CONNECT. The proxy may then accept the request with an absolute URL.
+ * A connection closed without a response counts too: Node's HTTP server closes it if it has no listener for CONNECT.
  */
 function isTunnelRefused(error: Error): boolean {
   if (!(error instanceof ProxyError)) return false;
@@ -104,9 +103,9 @@ interface ForwardedRequest {
 }
 
 /**
- * Wraps a handler so that responses that come from the proxy itself become a {@link ProxyError}. These are a 407, and a 403 without JSON
- * that arrives before the server's first response. Such a 403 is probably caused by the proxy's rules, because the proxy has already
- * refused a tunnel to that server.
+ * Wraps a handler so that a request fails with a {@link ProxyError} if the response comes from the proxy itself and not from the server.
+ * These responses are a 407, and a 403 without JSON before the server's first response. The proxy has already refused a tunnel to the
+ * server, so its rules are the probable cause of that 403.
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,

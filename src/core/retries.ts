@@ -10,7 +10,7 @@ interface Pauses {
 export const PAUSES = {
   /** Pauses before a failed request to Kafka is repeated. The limit for all attempts is in {@link KAFKA_LIMITS}. */
   kafkaRequest: { firstMs: 20, maxMs: 500 },
-  /** Pauses before the connection is opened again that fetches messages of a topic. */
+  /** Pauses before a reader of a topic opens a new connection, after it failed to connect or to fetch messages. */
   kafkaFetch: { firstMs: 250, maxMs: 5_000 },
   /** Pause before an instance joins the Kafka group of its fleet again. */
   groupJoin: { firstMs: 500, maxMs: 500 },
@@ -38,8 +38,8 @@ export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 interface Limit {
   readonly ms: number;
   /**
-   * Limit that applies while no broker has responded at all. Default: `ms`. If it is too large, commands report late that Kafka is
-   * unreachable.
+   * Maximum time for all attempts as long as no broker has responded at all. Default: `ms`. If it is too large, commands report late that
+   * Kafka is unreachable.
    */
   readonly unreachableMs?: number;
 }
@@ -66,20 +66,17 @@ export const KAFKA_LIMITS = {
    * leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
-  /** Limits for requests about topics that come from commands and readers. */
+  /** Limits for requests about topics and groups, sent by a command or by a reader of a topic. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
   /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
-  /** Limit for the first requests when the service starts. If it is too large, the caller learns late that Kafka is unreachable. */
+  /** Limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },
   /** Limit for finding out why a consumer group has no coordinator. The result only adds details to an error message. */
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
-/**
- * How long a failure of a kind that a retry may resolve has to last before it counts as final, in ms. The time begins with the first
- * failure after a success.
- */
+/** Times after which a failure that retries may resolve counts as final, in ms. They begin with the first failure after a success. */
 export const LASTING_MS = {
   /**
    * Time in which brokers may report that too few of them are available. If it is too small, transactions fail during the election of a
@@ -109,11 +106,11 @@ export const FETCH_RETRIES = 5;
 
 /** Number of retries that kafkajs makes before it throws an error. */
 export const KAFKAJS_RETRIES = {
-  /** Retries of one request in the service, some four seconds in all. */
+  /** Retries of one request of the running service. They take about four seconds in all. */
   service: 7,
   /**
-   * Retries of one request in commands that are to report an unreachable Kafka soon, and in a check at the start of the service; about one
-   * second in all.
+   * Retries of one request of a command, and of the check when the service starts. They take about one second in all, so that an
+   * unreachable Kafka is reported soon.
    */
   command: 5,
 } as const;

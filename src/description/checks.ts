@@ -30,9 +30,7 @@ export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
 
-/**
- * Returns a problem for each setting that has no value although a variable in `auth` or an entry of `parameters` takes its value from it.
- */
+/** Returns a problem for each credential that `auth` uses, and for each entry of `parameters`, whose setting has no value. */
 export function missingSettings(
   { auth, parameters = [] }: DescriptionFile,
   isSet: IsSet,
@@ -53,7 +51,7 @@ export function missingSettings(
   return problems;
 }
 
-/** Variables that the parameters of a request have to send, by paging style. */
+/** Variables that the requests for pages must contain, by kind of paging. Their values select the page. */
 const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly string[]>> = {
   offset: ['offset'],
   page: ['page'],

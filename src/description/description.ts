@@ -56,9 +56,9 @@ export interface ListDescription {
    */
   readonly dates: Parameters | undefined;
   readonly paging: NonNullable<ListFile['paging']>;
-  /** Greatest page size that the API documents; undefined if requests do not state the size. */
+  /** Greatest page size that the API documents. Set whenever requests state the page size; otherwise it may be undefined. */
   readonly limit: number | undefined;
-  /** Number of the first page if pages are requested by their numbers (paging `page`). With any other paging it has no effect and is 0. */
+  /** Number of the first page if pages are requested by their numbers (paging `page`). With any other paging it has no effect. */
   readonly first: number;
   /** JSON Pointer of the array of records in the response body. */
   readonly records: string;
@@ -67,7 +67,7 @@ export interface ListDescription {
   readonly next: ListFile['next'];
   /** Places where a response states the offset and the size of its page. They show when a server served another page than requested. */
   readonly reported: ListFile['reported'];
-  /** JSON Pointer of a member that is true in responses without an error. Undefined: only responses without records may be errors. */
+  /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
   readonly ok: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
@@ -116,7 +116,7 @@ export interface StatusTableSubject {
   readonly name: string;
   /** Names of the fields from the record to the object or array; empty for the record itself. */
   readonly path: readonly string[];
-  /** Paths of the status fields within the object, in the order in which their changes are published. */
+  /** Path of each status field, relative to the object that has the fields. Changes are published in this order. */
   readonly fields: readonly (readonly string[])[];
   /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;
@@ -167,8 +167,8 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
 }
 
 /**
- * Whether any page of the list can be requested: by its list offset, or by its number and a size that the request states. All other pages
- * are found by the response before them.
+ * Whether any page of the list can be requested directly: by its list offset, or by its number and a size that the request states. The
+ * pages of other lists are requested one after another, each after the response before it.
  */
 export function isPagedByOffset(list: ListDescription): boolean {
   return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));

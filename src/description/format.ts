@@ -174,7 +174,8 @@ const subject = z
   .describe('a subject: at, fields, time, timeOf');
 
 /**
- * Keys that a list may have, all optional. `list` contains the defaults of all lists; each entry of `lists` contains the keys of one list.
+ * Properties of a list in a description file, all optional. `list` contains the defaults of all lists; each entry of `lists` contains the
+ * properties of one list.
  */
 const listKeys = {
   path: template('the path after API_BASE_URL'),
@@ -253,14 +254,14 @@ const listKeys = {
 };
 
 /**
- * Claims of a list's description that `check --measure` can refute, by the property that makes them. `order`: the list keeps the order of
- * its records; no property states it.
+ * Claims: statements of a list's description that `check --measure` can refute. Each is named after the property that makes it, except
+ * `order`: unchanged records are in the same order in every response.
  */
 export const CLAIMS = [
   ...(['key', 'order', 'limit', 'paging', 'more'] as const),
   ...(['total', 'dates', 'updated', 'one'] as const),
 ] as const;
-/** A claim of a list's description. */
+/** Name of a claim: a statement of a list's description that `check --measure` can refute. */
 export type Claim = (typeof CLAIMS)[number];
 
 const claims = z
@@ -284,7 +285,7 @@ export const measuredFormat = z
   })
   .describe('the result of check --measure: date, lists');
 
-/** The claims that `check --measure` refuted and did not refute, by list. */
+/** Result of `check --measure`: its date and, for each list, the claims of the description that were refuted and those that were not. */
 export type Measured = z.output<typeof measuredFormat>;
 
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
@@ -321,5 +322,5 @@ export const descriptionFormat = z
 
 /** The content of a description file. */
 export type DescriptionFile = z.output<typeof descriptionFormat>;
-/** Keys of a list, as in `list` or in an entry of `lists`. */
+/** Properties of a list in a description file: the content of `list` or of an entry of `lists`. */
 export type ListFile = z.output<typeof list>;

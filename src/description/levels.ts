@@ -16,9 +16,9 @@ export interface ReadingRules {
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
-  /** Whether the last page of a list that has records may be empty: nothing else shows its end, or its last record has a next page. */
+  /** Whether a list with records may end with an empty page: if `endsEmpty` is true, or if only `next` shows whether a page follows. */
   readonly mayEndEmpty: boolean;
-  /** Whether two scans that have the same keys prove that all other records are deleted. */
+  /** Whether two full scans that read the same keys are accepted as proof that all other records were deleted. */
   readonly isAgreed: boolean;
 }
 
@@ -54,7 +54,7 @@ export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
 /**
  * Whether full scans, or requests for single records, can prove that records were deleted.
  *
- * @param isSorted Whether the list may be sorted by its key. Default true: the description does not tell.
+ * @param isSorted Whether the list may be sorted by its key. Default true, because a description does not state the order.
  */
 export function canProveAbsence(list: ListDescription, isSorted = true): boolean {
   const proves = (level: ReadingLevel) =>
@@ -63,14 +63,14 @@ export function canProveAbsence(list: ListDescription, isSorted = true): boolean
 }
 
 /**
- * Whether full scans are `anchored` only if the list is sorted by its key: no polls find the records that move while the list is read, so
- * no record may move.
+ * Whether full scans reach the level `anchored` only if the list is sorted by its key. True for lists whose pages overlap and that are not
+ * polled: polls would find the records that move to another page during a scan.
  */
 export function needsKeyOrder(list: ListDescription): boolean {
   return readingRules(list).overlaps && list.dates === undefined;
 }
 
-/** Returns the levels that full scans of a list can reach in words, strongest first. */
+/** Describes in words the levels that full scans of a list can reach, strongest first, and the condition for `anchored` if there is one. */
 export function levelsInWords(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   if (!needsKeyOrder(list)) return levels.map((level) => LEVEL_WORDS[level]);
@@ -81,7 +81,7 @@ export function levelsInWords(list: ListDescription): string[] {
   ];
 }
 
-/** Returns the levels that full scans of a list can reach, strongest first. */
+/** Returns the levels that full scans can reach, strongest first. A level is how strong the evidence is that a scan read the whole list. */
 export function possibleLevels(list: ListDescription): ReadingLevel[] {
   const { overlaps, hasTotal, isWhole, isAgreed } = readingRules(list);
   const levels: ReadingLevel[] = [];

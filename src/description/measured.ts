@@ -47,9 +47,9 @@ export function readMeasured(path: string): Measured {
 }
 
 /**
- * Returns a line for each refuted claim of the lists: list, claim and what to do.
+ * Returns a line for each claim (statement of the description) that `check --measure` refuted: the list, the claim and what to do.
  *
- * @param lists Names of the lists that are read; the claims of others do not matter.
+ * @param lists Names of the lists that are read. Results for other lists are ignored.
  */
 export function refutations(
   { date, lists: measured }: Measured,

@@ -13,13 +13,13 @@ export interface RequestLimits {
 export interface DescribedQuota {
   /** Whether a limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately. */
   readonly scope: 'endpoint' | 'key';
-  /** The smallest limit of `scope`, as requests a minute. */
+  /** Requests a minute that the API allows for each API key (scope `key`) or each list (scope `endpoint`). The smallest limit counts. */
   readonly perMinute: number;
   /** Number of requests of all lists of an API key that may start in any second; undefined without such a limit. */
   readonly keyPerSecond: number | undefined;
   /**
-   * Limits of one list, by the list's name, which apply in addition to `keyPerSecond`. In the scope `endpoint` a limit a minute replaces
-   * `perMinute`, in the scope `key` it applies in addition.
+   * Limits of each list, by its name. All apply in addition to `keyPerSecond`. A list's limit per minute applies in addition to the API's
+   * `perMinute` in the scope `key`, and instead of it in the scope `endpoint`.
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
   /** Limits of logins. */
@@ -30,12 +30,12 @@ export interface DescribedQuota {
 const LOGIN_LIMIT = '10/min';
 /** Length of the units of limits, in seconds. */
 const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
-/** Largest number of requests a minute that the service counts: each of them has a slot in a file of the state folder. */
+/** Largest limit per minute; a larger one counts as this one. Each counted request has a slot in a file of the state folder. */
 const MAX_PER_MINUTE = 1_000_000;
-/** Largest number of requests a second that the service counts. It never sends more. */
+/** Largest limit per second; a larger one counts as this one. */
 const MAX_PER_SECOND = 10_000;
 
-/** Returns the limits of a description. A list's own limit replaces the limits `per list` of the API; the limits `per key` apply as well. */
+/** Returns the limits of a description. A list's own limit replaces the API's limits `per list`; the limits `per key` apply as well. */
 export function describedQuota(description: {
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
@@ -65,10 +65,7 @@ export function describedQuota(description: {
   };
 }
 
-/**
- * Returns the number of requests a minute that keeps a limit such as `5000/h per key`: its part of a minute, rounded down. 0 if the limit
- * allows less than one request a minute.
- */
+/** Converts a limit such as `5000/h per key` to requests a minute, rounded down. 0 if it allows less than one request a minute. */
 export function perMinuteOf(limit: string): number {
   const { count, unit } = parsed(limit);
   return Math.min(MAX_PER_MINUTE, Math.floor((count * 60) / UNIT_SECONDS[unit]));

@@ -151,8 +151,8 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the character position in the file of a problem: of the value at the problem's `path`, or with `isKey` of the key at the end of
- * `path`. If the file lacks that value or key, returns the position of the last part of `path` that exists.
+ * Returns the place of a problem in the file, as a character position. It is the position of the value at `path` or, with `isKey`, of the
+ * last key in `path`. If the file lacks that value or key, it is the position of the last part of `path` that exists.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;

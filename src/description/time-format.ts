@@ -10,7 +10,7 @@ export interface TimeFormat {
   readonly isIso: boolean;
   /** Parses a time to epoch ms; null if the value is not a time in this notation. */
   readonly read: (value: JsonValue | undefined) => number | null;
-  /** Formats epoch ms for a request parameter. Times before 1970 and after 9999 are clamped, and the rest is truncated to its unit. */
+  /** Formats epoch ms for a request parameter. Clamps times to 1970 through 9999-12-31. Units smaller than the notation's are cut off. */
   readonly write: (ms: number) => string;
 }
 
@@ -50,7 +50,7 @@ const HTTP_DATE: TimeFormat = {
 /** Largest distance from 1970 that a `Date` represents, in ms. */
 const MAX_DATE_MS = 8.64e15;
 
-/** Numbers since 1970 in units of `unitMs`, as JSON numbers or as text. A fraction is rounded to ms. */
+/** Format for times as numbers: units of `unitMs` ms since 1970. Reads JSON numbers and text, rounded to ms; writes whole units. */
 function epochFormat(unitMs: number): TimeFormat {
   return {
     isIso: false,
@@ -63,13 +63,13 @@ function epochFormat(unitMs: number): TimeFormat {
   };
 }
 
-/** Where the value of each letter group of a pattern is in `2024-05-01T12:34:56.789Z`: index of its first character, and after the last. */
+/** Letter groups of a pattern, each with the index of its first character in `2024-05-01T12:34:56.789Z` and the index after its last. */
 const GROUPS: Readonly<Record<string, readonly [from: number, to: number]>> = {
   ...{ yyyy: [0, 4], MM: [5, 7], dd: [8, 10] },
   ...{ HH: [11, 13], mm: [14, 16], ss: [17, 19], SSS: [20, 23] },
 };
 
-/** Times in UTC by a pattern of the letter groups {@link GROUPS}, of text in single quotes, and of characters that are no letters. */
+/** Format for UTC times by a pattern of letter groups ({@link GROUPS}), text in single quotes, and characters other than letters. */
 function patternFormat(pattern: string): TimeFormat {
   const parts = pattern.match(/yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^']/g) ?? [];
   const textOf = (part: string, time: string) => {

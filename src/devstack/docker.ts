@@ -24,12 +24,12 @@ const READY_TIMEOUT_MS = 180_000;
 
 type Testcontainers = typeof import('testcontainers');
 
-/** A reachable Docker engine, or the reason why there is none, as part of a sentence. */
+/** A reachable Docker engine, or the reason why there is none, as a phrase for error messages. */
 type DockerEngine =
   | {
       readonly isAvailable: true;
       readonly testcontainers: Testcontainers;
-      /** Host name under which the ports that the engine publishes can be reached. */
+      /** Host name under which the ports that the Docker engine publishes can be reached. */
       readonly host: string;
     }
   | { readonly isAvailable: false; readonly reason: string };
@@ -55,7 +55,7 @@ interface ContainerSpec {
   readonly image: string;
   readonly environment: Record<string, string>;
   readonly port: number;
-  /** Port on the engine's host. */
+  /** Port on the Docker engine's host under which the container's `port` is published. */
   readonly hostPort: number;
   /** Log line that the server prints once it is up. */
   readonly upLine: RegExp;

@@ -206,7 +206,7 @@ const run = promisify(execFile);
 /** Oldest Java version that both Kafka and the registry support. */
 const OLDEST_JAVA = 17;
 
-/** A program, or the reason why it cannot be run. The reason is part of a sentence. */
+/** A program, or the reason why it cannot be run, as a phrase for error messages. */
 type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };

@@ -65,22 +65,22 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes. Used only if Kafka runs on Java here, not in a container. Default 1. With three nodes, one of them may fail: all topics, including
+   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: all topics, including
    * Kafka's own, have three replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Listeners of each node in addition to the one without authentication: the security protocol by listener name; only on Java. Put the
-   * other settings of these listeners into `settings`, as `listener.name.<name>...`. Default: none.
+   * Security protocols of additional listeners of each node, by listener name. Default: none. Put the other settings of these listeners
+   * into `settings`, as `listener.name.<name>...`. Ignored if Kafka runs in a container.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
-  /** Folders of compiled classes that `settings` name, such as the class of a policy; only on Java. */
+  /** Folders of compiled classes that `settings` name, such as the class of a policy. Ignored if Kafka runs in a container. */
   readonly classPath?: readonly string[];
-  /** Options of each node's JVM; only on Java. */
+  /** Options of each node's JVM. Ignored if Kafka runs in a container. */
   readonly javaOptions?: readonly string[];
-  /** Passwords of the SCRAM users to create, by user name; only on Java. */
+  /** Passwords of the SCRAM users to create, by user name. Ignored if Kafka runs in a container. */
   readonly users?: Readonly<Record<string, string>>;
 }
 
