@@ -56,12 +56,12 @@ const MAX_CHAR_BYTES = 4;
 const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
-  'not-an-object': 'the record is not a JSON object',
+  'not-an-object': 'the element of data is not an object',
   'no-key':
-    'the record has no usable key: a key must be an integer, or a text that is neither empty nor too long',
+    'the record has no usable key, which is an integer, or a text neither empty nor too long',
   'conflicting-duplicate':
     'another record of the same page has the same key and other content: only the first is published',
   'too-large': 'the event exceeds the maximum message size; the version published before stays',
   unreadable:
-    'the record is not JSON, and raw has its text (its SHA-256 and length if PII_ settings hide fields of the list); or every page that contains it fails, and raw has the key of the record before it',
+    'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden; or every page that holds it fails, and raw says after which key it stands',
 };

@@ -57,7 +57,7 @@ describe('deadLetterMessages', () => {
       letter('too-large', '100234'),
     ];
     expect(said.map(({ key, reason, message }) => [key, reason, message])).toEqual([
-      [null, 'not-an-object', expect.stringContaining('not a JSON object')],
+      [null, 'not-an-object', expect.stringContaining('not an object')],
       [null, 'no-key', expect.stringContaining('no usable key')],
       ['100234', 'conflicting-duplicate', expect.stringContaining('same page')],
       ['100234', 'too-large', expect.stringContaining('exceeds the maximum message size')],

@@ -298,7 +298,7 @@ describe('polls of a list that refuses some dates', () => {
     const { missed, slowestMs, found, asked, dated } = run({ server: { refuses } });
     expect(missed).toEqual([]);
     expect(slowestMs).toBeLessThan(20 * SECOND);
-    expect(found).toMatchObject([{ form: expect.stringContaining('at the server') as string }]);
+    expect(found).toMatchObject([{ form: expect.stringContaining("to the server's time") as string }]);
     expect(onlyFirst(asked)).toBeLessThan(5); // no snapshot page a minute
     expect(dated.length).toBeGreaterThan(50);
   });
@@ -315,7 +315,7 @@ describe('polls of a list that refuses some dates', () => {
       expect([missed, changes]).toEqual([[], 24]);
       expect(slowestMs).toBeLessThan(25 * SECOND);
       const { form, noDates } = found.at(-1)!;
-      expect([form, noDates]).toEqual([expect.stringContaining('at the server'), null]);
+      expect([form, noDates]).toEqual([expect.stringContaining("to the server's time"), null]);
     },
   );
 
@@ -334,11 +334,11 @@ describe('polls of a list that refuses some dates', () => {
     const hides = (to: number | undefined, now: number) => now > from && to! > now;
     const { missed, found } = run({ server: { hides }, forMs: 90 * MINUTE });
     expect(missed).toEqual([]);
-    expect(found).toMatchObject([{ form: expect.stringContaining('at the server') as string }]);
+    expect(found).toMatchObject([{ form: expect.stringContaining("to the server's time") as string }]);
   });
 
   it.each([
-    ['later one', 'at the server', (to: number | undefined, now: number) => to! > now],
+    ['later one', "to the server's time", (to: number | undefined, now: number) => to! > now],
     ['end', 'no modifiedToDate', (to: number | undefined) => to !== undefined],
   ])('take another end where each %s is answered with 500', (_, form, fails) => {
     const { missed, found, lanesSeen } = run({ server: { fails }, forMs: 15 * MINUTE });
