@@ -227,7 +227,10 @@ describe('replay', () => {
   it.each([
     [{ topic: 'replay-nowhere.orders' }, /there is no topic replay-nowhere.orders/],
     [{ from: { 9: '0' } }, /9:0: .* has the partitions 0 to 5/],
-    [{ from: { 0: '5000' } }, /0:5000: partition 0 of .* ends at \d+: give that offset or a lower one/],
+    [
+      { from: { 0: '5000' } },
+      /0:5000: partition 0 of .* ends at \d+: give that offset or a lower one/,
+    ],
     [{ to: { 0: 'x' } }, /0:x: an offset is a whole number/],
     [{ from: new Date(NaN) }, /to begin or to end at is not valid/],
   ])('refuses %j', async (wrong, message) => {

@@ -298,7 +298,9 @@ describe('polls of a list that refuses some dates', () => {
     const { missed, slowestMs, found, asked, dated } = run({ server: { refuses } });
     expect(missed).toEqual([]);
     expect(slowestMs).toBeLessThan(20 * SECOND);
-    expect(found).toMatchObject([{ form: expect.stringContaining("to the server's time") as string }]);
+    expect(found).toMatchObject([
+      { form: expect.stringContaining("to the server's time") as string },
+    ]);
     expect(onlyFirst(asked)).toBeLessThan(5); // no snapshot page a minute
     expect(dated.length).toBeGreaterThan(50);
   });
@@ -334,7 +336,9 @@ describe('polls of a list that refuses some dates', () => {
     const hides = (to: number | undefined, now: number) => now > from && to! > now;
     const { missed, found } = run({ server: { hides }, forMs: 90 * MINUTE });
     expect(missed).toEqual([]);
-    expect(found).toMatchObject([{ form: expect.stringContaining("to the server's time") as string }]);
+    expect(found).toMatchObject([
+      { form: expect.stringContaining("to the server's time") as string },
+    ]);
   });
 
   it.each([
