@@ -196,7 +196,10 @@ interface TallyAt {
   readonly tally: KeyTally;
 }
 
-/** Count and digest of each partition's live keys after each recent event: a certificate may arrive after later events were read. */
+/**
+ * Count and digest of each partition's live keys, as they were after each recent event. Older values are needed because a certificate
+ * states them for an earlier event, and may arrive after later events were read.
+ */
 class RecentTallies {
   readonly #partitions: Map<number, TallyAt[]>;
 

@@ -29,7 +29,10 @@ export interface AskOptions {
 
 /** Sends each request once, and does not attribute its failure to the token: the failure is a result of the experiment. */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
-/** HTTP statuses whose cause is temporary. They are errors; any other status from 400 to 499 is a refusal of the request. */
+/**
+ * HTTP statuses from 400 to 499 whose cause is temporary, so that they say nothing about the request. Any other of these statuses means
+ * that the API refuses the request.
+ */
 const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 /** Query parameter that no API documents: sent to find out whether the API ignores or refuses unknown parameters. */
 const UNKNOWN = { cellarstream_unknown: '1' };

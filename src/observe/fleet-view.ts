@@ -31,7 +31,7 @@ export interface FleetAccount {
   /** When the account entered its current state, in epoch ms. */
   readonly since: number;
   readonly problem: string | undefined;
-  /** Newest figures of the account that its owner has reported. Undefined if none are known. */
+  /** Newest figures that the owner (the instance that serves the account) has reported. Undefined if none are known. */
   readonly figures?: AccountFigures | undefined;
 }
 

@@ -79,7 +79,10 @@ interface OpenTask {
   readonly evolution: SchemaEvolution;
 }
 
-/** Runs the task of a list. Retains state from one opening of the task to the next: the claim, and records that wait for a second read. */
+/**
+ * Reads a list and publishes its changes. After an error, the checkpoint is opened again and reading resumes; the claim of the list and the
+ * records that wait for a second read are retained.
+ */
 class ListTask {
   readonly #options: ListTaskOptions;
   readonly #names: TaskNames;

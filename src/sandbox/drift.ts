@@ -30,7 +30,10 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
     alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old)));
 }
 
-/** Applies drift rules to the stored text of records before they are served. Random changes and order steps alter the stored text. */
+/**
+ * Applies drift rules to the text of each record that is served. The stored text stays as it is; random changes of records, and the steps
+ * of an order's life, alter the stored text itself.
+ */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
   /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */

@@ -185,7 +185,7 @@ export function allocateEntry(bytes: number): Buffer {
   return Buffer.allocUnsafe(bytes + CHECKSUM_BYTES);
 }
 
-/** Writes the checksum at the end of an entry, and returns the entry. */
+/** Computes the checksum of an entry over its key and its content, writes it into the last bytes of `packed`, and returns `packed`. */
 export function withChecksum(key: string, packed: Buffer): Buffer {
   const end = packed.length - CHECKSUM_BYTES;
   packed.writeUInt32LE(crc32(packed.subarray(0, end), crc32(key)), end); // little-endian, as RESIDUE requires

@@ -196,7 +196,10 @@ export class Ledger {
     return (this.#options.wallNow ?? Date.now)();
   }
 
-  /** Starts to write a declaration, with retries. Does nothing if one is being written already or if the ledger is inactive. */
+  /**
+   * Requests a lease: starts to write a declaration of requests to the ledger's topic, with retries. Does nothing while a declaration is
+   * being written, or if the ledger is inactive.
+   */
   #requestLease(): void {
     if (!this.#isActive || this.#declaring) return;
     const { scheduler, random = Math.random, hooks } = this.#options;

@@ -19,7 +19,10 @@ export interface QuotaLedger {
 /** The lease of this process, as the quotas use it. */
 export interface Lease {
   readonly isLeaseValid: () => boolean;
-  /** Starts to write a declaration, unless one is being written. {@link leaseBegan$} emits once it is committed. */
+  /**
+   * Requests a lease: starts to write a declaration of requests, unless one is being written. {@link leaseBegan$} emits once it is
+   * committed.
+   */
   readonly requestLease: () => void;
   readonly leaseBegan$: Observable<void>;
 }

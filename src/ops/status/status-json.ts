@@ -30,7 +30,7 @@ export interface Status {
   readonly resources: readonly ResourceStatus[];
   /** Life cycles of the status fields, one for each field. */
   readonly lifeCycles: readonly LifeCycle[];
-  /** Recent status changes, the newest first. */
+  /** Recent status changes of records, such as a payment of an order, the newest first. */
   readonly statusChanges: readonly RecentStatusChange[];
   /** Recent dead letters, the newest first. */
   readonly deadLetters: readonly RecentDeadLetter[];

@@ -209,7 +209,10 @@ export class UnreadableTexts {
     this.#digests.set(text.length, digests.add(digestOf(text)));
   }
 
-  /** Returns the index of the byte after the element at `at`: by a known text if one matches, otherwise by brackets and quotes. */
+  /**
+   * Returns the index of the byte after the JSON element that begins at `at`. If the bytes there equal an element whose text is known, its
+   * length gives the end; otherwise brackets and quotes are counted.
+   */
   endOf(page: Buffer, at: number): number {
     for (const length of this.#digests.keys()) {
       const end = at + length;

@@ -34,7 +34,10 @@ interface SeenContent {
   readonly updatedAt: number | null;
 }
 
-/** Number of calls of `saw` after which entries are removed that no running read overlaps. */
+/**
+ * Number of calls of `saw` after which entries that no running read needs any more are removed: those older than the begin of every running
+ * read.
+ */
 const SWEEP_EVERY = 1_000;
 
 /**

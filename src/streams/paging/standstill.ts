@@ -65,7 +65,10 @@ export class Standstill {
   /** Number of pages without an anchor (an unchanged record that was read before) since the scan last advanced. */
   #failures = 0;
   #maxFailures = MAX_FAILURES;
-  /** Records, by key, to compare with those of later pages: anchors of pages read since the scan stepped back. Emptied on progress. */
+  /**
+   * Records, by key, that were chosen as anchors since the scan stepped back to an earlier page. They are compared with the same records on
+   * later pages, to find fields that always differ. Emptied once the scan gets further than before.
+   */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
