@@ -70,7 +70,7 @@ export function needsKeyOrder(list: ListDescription): boolean {
   return readingRules(list).overlaps && list.dates === undefined;
 }
 
-/** Describes in words what full scans of a list can prove (the levels), strongest first, and the condition for `anchored` if there is one. */
+/** Describes what full scans of a list can prove (the levels), strongest first, and the condition for `anchored` if there is one. */
 export function levelsInWords(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   if (!needsKeyOrder(list)) return levels.map((level) => LEVEL_WORDS[level]);
