@@ -8,6 +8,7 @@ import type { Span } from '../../streams/http/logical-clock.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
+import { PageRecord } from '../../streams/records/page-record.ts';
 import type { PageRecords } from '../../streams/records/page-records.ts';
 
 export interface SingleRecords {
@@ -37,17 +38,23 @@ export interface SingleRecordsOptions {
 
 /**
  * Returns the requests for single records of a list. A 404 may mean that the record does not exist, or may come from a gateway while the
- * API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`. So a 404 counts
- * only if a request right after it returns a record that is known to exist and whose key has the same special characters. If the API
- * refuses the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
+ * API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`. Therefore a
+ * 404 counts only if a request right after it returns a record that is known to exist and whose key has the same special characters. If
+ * the API refuses the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { one, request, settle, onRefused } = options;
   const witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
-  // Not even encoded can `.` and `..` be the segment of a path: such an address is that of the folder or the one above.
+  // `.` and `..` can't be a segment of a path, not even encoded: the address would be that of the folder or its parent.
   const canRequest = (key: string) =>
     one !== undefined && key !== '.' && key !== '..' && (!one.digitsOnly || /^\d+$/.test(key));
+  const seeLast = (records: PageRecords) => {
+    for (let place = records.length - 1; place >= 0; place -= 1) {
+      const key = records.at(place)?.key;
+      if (key !== undefined && canRequest(key)) return witnesses.set(specialCharacters(key), key);
+    }
+  };
   const find = (key: string, limit: Limit) => request({ key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
     if (!recordsOf(answer).isReadable) {
@@ -93,15 +100,13 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       ),
     observe: (records) => {
       if (one === undefined) return;
-      const found = new Set<string>();
-      for (let place = records.length - 1; place >= 0; place -= 1) {
-        const key = records.at(place)?.key;
-        if (key === undefined || !canRequest(key)) continue;
-        const special = specialCharacters(key);
-        if (found.has(special)) continue;
-        found.add(special);
-        witnesses.set(special, key);
-        if (one.digitsOnly) return;
+      if (one.digitsOnly) return void seeLast(records);
+      const see = (key: string) => {
+        if (canRequest(key)) witnesses.set(specialCharacters(key), key);
+      };
+      for (const part of records.parts) {
+        if (!(part instanceof PageRecord)) part.run.eachKey((...key) => see(textOf(...key)));
+        else if (part.key !== undefined) see(part.key);
       }
     },
   };
@@ -114,4 +119,8 @@ const MAX_WITNESSES = 100;
 function specialCharacters(key: string): string {
   const special = key.match(/[^\w-]/g) ?? [];
   return [...new Set(special.map((each) => (each > '\x7f' ? 'é' : each)))].sort().join('');
+}
+
+function textOf(bytes: Uint8Array, from: number, to: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString();
 }

@@ -91,7 +91,7 @@ export class TransactionCoordinator {
    * opened.
    *
    * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
-   * So the coordinator is asked for the partition leaders: it knows the newest ones, as it ended the previous transaction with their help.
+   * Therefore this method asks the coordinator for the partition leaders: it ended the previous transaction with them and knows the newest.
    * Each request to a leader contains the leader epoch from the coordinator, so that a former leader refuses the request (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.

@@ -29,7 +29,7 @@ export interface MissingKeyCounts {
 
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether so many keys of a held-back range were seen again that the rest is within the limit. The scans that missed them were wrong. */
+  /** Whether the keys of a held-back range that were not seen again are within the limit: the scans without the other keys were wrong. */
   readonly hasRecovered: boolean;
 }
 
@@ -46,7 +46,7 @@ const NEVER_HELD_OF_SHORT = 2;
  */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether so many keys are missing (`gone` of `known`) that their deletions are held back. Always false with a limit of 100 percent. */
+/** Whether the missing keys (`gone` of `known`) exceed the limit, so that deletions are held back. Always false if it is 100 percent. */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
@@ -67,7 +67,7 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
  * together, and only once. If they are within the limit, they are never held back later, however many others wait for their proof.
  * Otherwise they are held back as one range, identified by the numbers of the sweeps that saw them last. Keys that go missing in the next
  * scan join that range, because the cause may have set in during a scan. A range stays held back, even if the list grows, until the
- * operator raises the limit, or so many of its keys are seen again that the rest is within it.
+ * operator raises the limit, or enough of its keys are seen again for the rest to be within it.
  *
  * @param at `judged` and `number`: numbers of the previous and of this full scan; `known`: number of published records.
  */

@@ -140,4 +140,13 @@ describe('singleRecords', () => {
     const { single } = asked(() => of(answer()));
     expect(['7', '0', '-7', 'A-7', '', '7.5'].filter(single.canRequest)).toEqual(['7', '0']);
   });
+
+  it('take keys of known runs from their bytes, without creating their records', async () => {
+    const there = new Set(['a/b']);
+    const { single } = asked((key) => of(there.has(key) ? answer(1) : notFound), [], 'x/y');
+    const bytes = Buffer.from('..a/b..');
+    const run = { size: 1, eachKey: (tell: (...key: unknown[]) => void) => tell(bytes, 2, 5) };
+    single.observe(new PageRecords([{ size: 1, run } as never]));
+    expect(await lastValueFrom(single.request('x/y', (source) => source))).toBe(notFound);
+  });
 });
