@@ -337,7 +337,10 @@ function statusProblems(
 ): Problem[] {
   const problems: Problem[] = [];
   if (Object.keys(subjects).length === 0) {
-    problems.push({ path: at('statuses', 'subjects'), message: 'has no kind of object: name at least one, with its status fields' });
+    problems.push({
+      path: at('statuses', 'subjects'),
+      message: 'has no kind of object: name at least one, with its status fields',
+    });
   }
   for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {
     const place = (key: string) => at('statuses', 'subjects', name, key);
