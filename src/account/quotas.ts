@@ -117,7 +117,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the lanes of a list. Every call for the same list returns the same lanes.
+   * Returns the lanes of a list: a limit for each kind of its requests (polls, sweeps, ...). Every call for the same list returns the same
+   * lanes.
    *
    * @param seenBefore Whether an earlier process has read this list. If that process's request times are neither stored nor declared in the
    * ledger, the first request waits for a full quota window.

@@ -20,7 +20,10 @@ export interface ReportedUseOptions {
  */
 const OVERTAKEN = 2;
 
-/** The response with which later responses are compared to count the requests of others. */
+/**
+ * A response with the API's number of remaining requests. Later responses are compared with it to count the requests that other processes
+ * sent against the same quota.
+ */
 interface Base {
   /** Number of remaining requests that this response reported. */
   readonly remaining: number;
@@ -59,7 +62,12 @@ export class ReportedUse {
     };
   }
 
-  /** @param included Number of this process's requests that the API has certainly subtracted from the number it reports in `answer`. */
+  /**
+   * Reports requests that others sent against the quota, and a used-up quota, if the response `answer` shows them.
+   *
+   * @param included Number of this process's requests that the API has certainly subtracted from the number of remaining requests in
+   * `answer`.
+   */
   #compare(answer: HttpResponse, included: number): void {
     const { rules, scheduler, onOthers, onUsedUp } = this.#options;
     const remaining = rules.remaining(answer);

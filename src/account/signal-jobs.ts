@@ -164,7 +164,7 @@ export class SignalJobs {
     );
   }
 
-  /** Refuses jobs for lists that this process does not read. */
+  /** Acknowledges requests for lists that this process does not read as refused. Never emits or completes. */
   #refuseForeign(): Observable<never> {
     const { resources } = this.#options;
     return defer(this.#catchUp).pipe(

@@ -98,7 +98,10 @@ class BatchRun<E, R> {
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
   /** Indexes of the items that are not done, by key. The first item of each key is ready, paused or in progress; the others wait. */
   readonly #lines: Map<string | null, number[]>;
-  /** Indexes of the items that can be started: all earlier items with their key are done, and no pause is left. Ascending. */
+  /**
+   * Indexes of the items that can be started, ascending: all earlier items with the same key are done, and the item is not paused for a
+   * retry.
+   */
   readonly #ready: number[];
   readonly #tries: number[];
   readonly #done: boolean[];

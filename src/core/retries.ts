@@ -54,7 +54,8 @@ export const KAFKA_LIMITS = {
   /** Limit for committing a transaction whose messages have been delivered. */
   commit: { ms: 15_000 },
   /**
-   * Limit for aborting a transaction. After that time, the transaction is aborted when the next producer of the transactional id is opened.
+   * Time limit for aborting a transaction. If it passes, the transaction stays open until the next producer of the same transactional id is
+   * opened, which aborts it.
    */
   abort: { ms: 2_000 },
   /** Limit for the wait until readers can see a commit. The transaction is committed even if the wait ends early. */
@@ -106,7 +107,7 @@ export const FETCH_RETRIES = 5;
 
 /** Number of retries that kafkajs makes before it throws an error. */
 export const KAFKAJS_RETRIES = {
-  /** Retries of one request of the running service. They take about four seconds in all. */
+  /** Maximum number of retries of one request of the running service. They take about four seconds in all. */
   service: 7,
   /**
    * Retries of one request of a command, and of the check when the service starts. They take about one second in all, so that an

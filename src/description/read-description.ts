@@ -95,7 +95,12 @@ function wrongAliasIn(document: Document): { position: number; message: string }
   return found;
 }
 
-/** Returns the content of a document as plain values. Throws `SETTINGS` if its aliases expand to too many nodes. */
+/**
+ * Returns the content of a document as plain values.
+ *
+ * @param place Name of the document, with which the error begins.
+ * @throws CellarstreamError `SETTINGS` if the document's aliases expand to too many nodes.
+ */
 function contentOf(document: Document, place: string): unknown {
   try {
     return document.toJS();

@@ -8,7 +8,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** Path of the compiled helper process, also if this module runs from `src`: Node 20 could not run the helper's TypeScript source. */
+/**
+ * Path of the compiled helper process that runs the programs and ends them with this process. It is the compiled file even if this module
+ * runs from `src`, because Node 20 can't run TypeScript.
+ */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
 const LAST_LINES = 12;

@@ -23,7 +23,10 @@ export interface GroupGeneration {
   readonly apiKeyConflicts: ApiKeyConflicts;
 }
 
-/** Hooks that observe one account, and the source of its figures. `end` is called once the account is removed from this instance. */
+/**
+ * Hooks that observe one account, and a function that returns its current figures. `end` is called once the account is removed from this
+ * instance.
+ */
 export interface AccountObservers {
   readonly hooks: Hooks;
   /** Current figures of the account, for the report to the other instances. */

@@ -64,7 +64,10 @@ const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 /** Byte offsets of the payload digest within a stored mark. A mark without a digest is shorter and lacks these bytes. */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
-/** Byte offsets of a {@link RunMembership} within a stored mark. The mark of a key that is in no run is shorter and lacks these bytes. */
+/**
+ * Byte offsets, within a stored mark, of the run (adjacent records of a page) to which the mark's key belongs: see {@link RunMembership}.
+ * The mark of a key that is in no run is shorter and lacks these bytes.
+ */
 const RUN = {
   id: PAYLOAD_DIGEST.end,
   isFirst: PAYLOAD_DIGEST.end + 8,

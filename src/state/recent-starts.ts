@@ -50,7 +50,7 @@ class StartsFile {
   readonly #oldest: OldestSlot;
   /** Symbol of the request whose time is in each slot, by slot number. A time is corrected only while its slot has the same symbol. */
   readonly #owners: (symbol | undefined)[];
-  /** Whether the file contains all slots. If it does not, the next write writes all of them. */
+  /** Whether the file contains the times of all slots. If it does not, the next write writes all slots instead of only the changed one. */
   #isWhole: boolean;
   /** Whether the file is open. Nothing is written once it is closed, as its descriptor may be reused for another file. */
   #isOpen = true;

@@ -27,7 +27,10 @@ export class RefreshTokenFile {
   #lock: number | undefined;
   /** SHA-256 of the refresh token in the settings. A stored token is used only if it replaced that token, directly or through others. */
   #first = '';
-  /** Newest token, with the digest of the settings' token that it replaces, while it is not written to the file; undefined once it is. */
+  /**
+   * Newest refresh token, if it has not been written to the file yet. `first` is the digest of the token in the settings from which it was
+   * renewed.
+   */
   #unwritten: { readonly first: string; readonly token: string } | undefined;
   #idle = Promise.resolve();
   #becomeIdle = () => undefined as void;

@@ -51,7 +51,10 @@ const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, left: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
-/** Byte offsets of the fields of one record within a stored run, relative to the record: fields of fixed length, then the key. */
+/**
+ * Byte offsets within the stored entry of one record of a run. The entry has fields of fixed length, then the record's key. `at` and `end`
+ * are the offsets of the fields with the record's begin and end in the run's bytes.
+ */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
 /** Maximum length of the key of a record in a run, in bytes. The length is stored in 16 bits. */
 export const MAX_KEY_BYTES = 0xffff;

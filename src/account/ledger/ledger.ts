@@ -21,8 +21,8 @@ export interface InheritedLedger {
   /** Whether the predecessor may still send requests: it wrote no final declaration, and its lease has not expired. */
   readonly isLeaseActive: boolean;
   /**
-   * Whether the newest entry of the ledger, claims aside, is unreadable, as from another version. The process that wrote the entry may have
-   * sent any number of requests.
+   * Whether the newest entry of the ledger that is not a claim cannot be parsed, for example because another version wrote it. The process
+   * that wrote the entry may have sent any number of requests.
    */
   readonly hasUnreadableEntry: boolean;
 }
@@ -141,7 +141,10 @@ export class Ledger {
     return inheritedFrom(await log.claim(text, sideMessages?.claimMessages()));
   }
 
-  /** Allows requests to start; to be called once the inherited requests are counted. */
+  /**
+   * Allows requests to start. To be called once the requests that the predecessor and guests declared in the ledger are counted against the
+   * quotas.
+   */
   activate({ declaration }: InheritedLedger): void {
     this.#writers = [...(declaration?.writers ?? []), this.#options.instance].slice(-MAX_WRITERS);
     this.#isActive = true;

@@ -126,8 +126,8 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires the next batch of permits in a later turn of the event loop, so that the batch includes all permits wanted in this turn. Does
-   * nothing while requests of the current batch are in flight.
+   * Acquires the next batch of permits (each the right to send one request) in a later turn of the event loop, so that the batch includes
+   * all permits wanted in this turn. Does nothing while a batch is being acquired, or requests of the current batch are in flight.
    */
   start(): void {
     if (this.#acquiring || this.#inFlight > 0) return;

@@ -124,7 +124,10 @@ export function permitGrants(
     );
 }
 
-/** A permit for one request of a guest: granted, or still waiting for the quota. */
+/**
+ * A permit: the right of a guest (a process that uses the API key beside the service) to send one request. It is granted or waits for the
+ * quota.
+ */
 class QuotaPermit {
   readonly name: string;
   readonly quota: GuestQuota;

@@ -180,7 +180,7 @@ export interface CertifiedStatus {
 /** How strong the evidence is that a full scan read the whole list: the `level` of a certificate, such as `anchored`. */
 export interface LevelStatus {
   readonly name: string;
-  /** Name of the level, followed by its meaning in parentheses. */
+  /** Name of the level followed by its meaning, such as `agreed (two full scans have the same keys)`. */
   readonly inWords: string;
 }
 

@@ -226,9 +226,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns the count and digest of the live keys in each partition of the topic: those in the cursor if they are valid, else those counted
- * in the store. If the store was filled from the whole topic, the two are compared. A difference means lost events: the returned cursor
- * then restarts the initial snapshot.
+ * Returns the count and digest of the live keys (newest event is not a deletion) in each partition of the topic. They come from the cursor,
+ * or are counted in the store if the cursor has none or the store was filled from the whole topic. In the second case they are compared
+ * with those of the cursor. A difference means lost events: the returned cursor then restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

@@ -89,7 +89,8 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
 }
 
 /**
- * Whether the store was filled from the whole topic and still has to be compared with the count and digest of the live keys in the cursor.
+ * Whether the live keys in the store still have to be compared with the cursor's count and digest of them, because all images were restored
+ * from the topic.
  */
 function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;

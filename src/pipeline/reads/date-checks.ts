@@ -38,7 +38,9 @@ const SOON_MS = 60_000;
  * assumption, or else from their first window.
  */
 export class DateChecks {
-  /** Batches with the records that the probes read. Subscribing starts the probes; never completes. */
+  /**
+   * Batches with the records that the probes (requests that test the date parameters) read. Subscribing starts the probes; never completes.
+   */
   readonly probes$: Observable<RefetchBatch>;
   readonly #options: DateChecksOptions;
   readonly #suspect$ = new Subject<void>();

@@ -26,7 +26,7 @@ export interface ResyncReadsOptions {
    */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
-  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
+  /** Returns the span (begin and end on the list's logical clock) of a read without duration. Used for batches that contain no response. */
   readonly emptySpan: () => Span;
   readonly split: (answer: Answer) => ReadResult;
   readonly settler: (span: Span) => () => void;

@@ -18,7 +18,7 @@ export function retryRefusedLane<T>(options: {
   readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
   /** Whether other streams of the list's reads still work. If not, the error is passed on, and the whole list is retried. */
   readonly hasOtherLanes: () => boolean;
-  /** Called after each refusal, before the pause. */
+  /** Called each time the API refuses a request, before the pause after which the operator resubscribes. */
   readonly onRefused?: () => void;
 }): MonoTypeOperatorFunction<T> {
   const { task, hasOtherLanes, onRefused } = options;

@@ -126,7 +126,10 @@ export class PathTree {
   /** Paths that were null in any record, sorted by JSON Pointer. */
   #ranked: Place[] = [];
 
-  /** The root of all paths. Read it once for each record: the getter clears the cache if the cache has grown too large. */
+  /**
+   * The path of a whole record, from which the paths of its values are reached. Read it once for each record: the getter drops all cached
+   * paths if there are more than `MAX_PLACES`.
+   */
   get root(): Place {
     if (this.#count > MAX_PLACES) {
       this.#count = 0;

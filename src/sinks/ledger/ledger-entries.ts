@@ -81,7 +81,10 @@ export function guestEntriesAt(
   return { guests: unexpiredAt(left, at), expired };
 }
 
-/** Returns the entries that had not expired when the message `at` was appended, with their ages at that time. */
+/**
+ * Returns the entries of the ledger that were at most `EXPIRED_AFTER_MS` old when the message `at` was appended, with their ages at
+ * that time.
+ */
 export function unexpiredAt(
   entries: readonly LogMessage[],
   at: LogMessage,

@@ -93,7 +93,10 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
   };
 }
 
-/** Creates or verifies all topics. The returned `inspect` does so for the topics of one list: see {@link Destination.inspect}. */
+/**
+ * Creates or verifies all topics, and returns their properties. The returned function `inspect` creates or verifies the topics of one list:
+ * see {@link Destination.inspect}.
+ */
 async function inspectedTopics(
   config: ConfigWith<'kafka'>,
   links: KafkaClients,

@@ -28,7 +28,10 @@ const MAX_PLACES = 100;
  * two requests replace the search for the failing record, which splits the page again and again.
  */
 export class FailingOffsets {
-  /** Known failing offsets: in the whole list, and in windows of dates, where they count from the start of the window. */
+  /**
+   * Known failing offsets. `whole`: from scans of the whole list. `dated`: from scans of windows of dates, counted from the start of the
+   * window.
+   */
   readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
 
   get size(): number {
@@ -80,8 +83,12 @@ const MAX_IN_A_ROW = 10;
 const MIN_RECORDS_BEHIND = 20;
 
 /**
- * Creates the functions that read a page around failing records and return gaps in their place. The response may have fewer records than
- * requested.
+ * Creates the functions that read a page without the records that make every request for it fail. The response has a gap in place of each
+ * such record, and may have fewer records than requested.
+ *
+ * @param attempts Requests parts of the page, each a limited number of times.
+ * @param plan Offsets and sizes at which the server begins pages.
+ * @param places List offsets that are known to fail. Newly found ones are added.
  */
 export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: FailingOffsets) {
   const { offset, pageSize } = attempts.query;
@@ -190,8 +197,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page around its first known failing offset. Emits undefined if no offset is known, or if the neighbours of the failing record
-   * have changed.
+   * Reads the page around the first list offset in it that is known to fail. Emits undefined if the page has no such offset, or if the
+   * records before and after the failing one have changed.
    */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);

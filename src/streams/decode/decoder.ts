@@ -75,7 +75,7 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
   /** Returns the stored run whose first record has this key; undefined if there is none. Default: no runs are known. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
-  /** Computes the digest of a run's bytes. Default: {@link payloadDigest}. */
+  /** Computes the digest of the bytes of a run (adjacent records of a page). Default: {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;
 }
 

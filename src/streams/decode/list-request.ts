@@ -409,8 +409,8 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 }
 
 /**
- * Number of tries after which elements of a page that are not JSON are accepted. The tries take about two seconds, so that a failure in
- * transit passes.
+ * Maximum number of times a page is requested while elements of it are not JSON; then it is read in parts, to find these elements. The
+ * requests take about two seconds, so that corruption in transit passes.
  */
 const TRIES = 5;
 /**

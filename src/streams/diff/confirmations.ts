@@ -22,7 +22,7 @@ export interface Sighting {
   readonly published: number | null | undefined;
   /** Whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
   readonly equals: (image: ReplacedImage) => boolean;
-  /** Whether the record differs from its published image only because more personal fields are hidden since a restart. */
+  /** Returns whether the record differs from its published image only because the settings hide more personal fields since a restart. */
   readonly isHiddenAnew: () => boolean;
 }
 

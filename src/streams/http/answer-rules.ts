@@ -30,7 +30,10 @@ export class AnswerRules {
     this.#headers = typeof quota === 'object' ? quota : {};
   }
 
-  /** Returns what the description says of a response's status, and how long to wait before the request is repeated. */
+  /**
+   * Returns what the description says of a response's status, and how long to wait before the request is repeated. `now` is the current
+   * time in epoch ms.
+   */
   of(answer: Answer, now: number): DescribedStatus {
     const { retryAfter } = this.#headers;
     const meaning = this.meaningOf(answer.status);

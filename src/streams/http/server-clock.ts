@@ -37,8 +37,8 @@ export interface ServerClock {
    */
   reachBack(ms: number): void;
   /**
-   * Returns the largest `ms` of the calls of {@link ServerClock.reachBack} since the last call of `takeReach`; 0 if there was none. The
-   * next window begins that much earlier than {@link ServerClock.mark}.
+   * Returns by how many ms before {@link ServerClock.mark} the next poll window has to begin: the largest `ms` of the calls of
+   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
    */
   takeReach(): number;
   /** Updates the estimate with the modification times of records that were read. */

@@ -83,8 +83,8 @@ export class TokenEvidence {
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
   /**
-   * For each list, when a failure that the query itself caused was recorded, in ms. Further such failures within a minute do not change
-   * this time.
+   * For each list, when a request failed although the token was valid, so that the failure was the query's own; in ms on the scheduler's
+   * clock. Further such failures within a minute do not change this time.
    */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;

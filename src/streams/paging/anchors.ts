@@ -213,8 +213,9 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest of the record at an index, for an anchor. With `of` `bytes`: the digest of the record's bytes, or of its content if
-   * its bytes are unknown. With `of` `content`: the digest of its content. Undefined if there is none.
+   * Returns the digest by which the record at index `place` can be recognized as an anchor. With `of` `bytes`: the digest of the record's
+   * bytes, or of its content if its bytes are unknown. With `of` `content`: the digest of its content. Undefined if neither can be
+   * computed.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);

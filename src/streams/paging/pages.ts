@@ -54,8 +54,8 @@ export interface PagesOptions {
    */
   readonly plan?: PagePlan | undefined;
   /**
-   * Fields that are left out when records are compared with anchors. Pass the same object to all scans of a list. Default: the fields that
-   * this scan detects.
+   * Fields to ignore when a record is compared with the one that an earlier page showed for its key. Pass the same object to all scans of a
+   * list. Default: the fields that this scan detects to differ in every response.
    */
   readonly leftOut?: LeftOut;
   /** Cache of content digests of records that link pages (anchors). Pass the same cache to all scans of a list. Default: a new cache. */

@@ -35,7 +35,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 
 /** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
 export type SweepStep =
-  /** A page was read. The sweep begins with its first page. */
+  /** Step after each page that the sweep has read. The first page begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
@@ -116,7 +116,10 @@ export interface DeletionRules {
   readonly canProve?: boolean;
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /** Called in each sweep with missing keys, if the API has seemed to cap the list for at least `proofMs`. `total` is the cap. */
+  /**
+   * Called in each sweep with missing keys, if for at least `proofMs` the API has seemed to serve no records beyond a total, the cap,
+   * although the list has more. `total` is the cap.
+   */
   readonly onCut?: (total: number) => void;
 }
 

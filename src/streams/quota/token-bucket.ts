@@ -118,7 +118,10 @@ export interface SharedLane extends LaneLimit, SharedLimit {
 export interface SharedLimit {
   /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
   opensAt(now: number): number;
-  /** Called while requests wait for this lane although its bucket's gate is closed ({@link opensAt} is Infinity). */
+  /**
+   * Notifies this lane that requests of another bucket wait for it. Called only while the gate of this lane's bucket is closed, so that the
+   * gate can be opened.
+   */
   want(): void;
   /** Takes a token at `at` (ms). The caller calls the returned function when the request ends. */
   begin(at: number): EndWork;
@@ -192,7 +195,7 @@ class Bucket {
   readonly #scheduler: SchedulerLike;
   /** Lanes by rank, the lowest first. */
   readonly #lanes: Lane[] = [];
-  /** Starts of earlier processes and of other processes, whose lanes are unknown. */
+  /** Starts of requests that belong to no lane: those of earlier processes and of other processes. */
   readonly #unknown: StartLog;
   readonly #logs: StartLog[];
   #wakeUp: Subscription | undefined;

@@ -63,8 +63,8 @@ export const RECORD_COUNT = 0;
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: where the field's value began
- * in the input window, in the last record that was read; 0 if that record lacked the field.
+ * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: the address in the input
+ * window at which the field's value began in the object that was read last. The element is 0 if that object lacked the field.
  */
 export const RECORD_VALUES = 8;
 /**
