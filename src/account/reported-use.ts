@@ -14,9 +14,10 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Allowance for responses that overtake each other: the reported number may rise by this factor times the number of this process's requests
- * that overlapped the response's request, before the quota counts as reset. Half of it is for requests of others. Too small: requests of
- * others are missed while responses overtake each other. Too large: they are missed after the reset of a little-used quota.
+ * Factor that decides when the API counts as having reset a quota: if the number of remaining requests rises by more than this factor times
+ * the number of this process's requests that overlapped the response's request. A smaller rise may come from responses that overtake each
+ * other. The factor is 2 rather than 1 because requests of others overtake, too. Too small: requests of others are missed while responses
+ * overtake each other. Too large: they are missed after the reset of a little-used quota.
  */
 const OVERTAKEN = 2;
 

@@ -61,7 +61,10 @@ export function logHooks(
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
   const tallies = new Map<string, PublishedTally>();
-  /** Number of missing keys in the last `onHeld` call of each list. If it changes, the error is logged at once. */
+  /**
+   * Number of missing keys in the last `onHeld` call of each list. If it changes, the error about held-back deletions is logged at once and
+   * not only after an interval.
+   */
   const lastMissing = new Map<string, number>();
   /** Lists that were reported as lists whose full scans can not prove deletions. */
   const unprovable = new Set<string>();

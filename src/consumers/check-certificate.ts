@@ -144,7 +144,10 @@ export class TableCheck {
   readonly #topic: CertifiedTopic;
   readonly #recent: RecentTallies;
 
-  /** @param topic Properties of the topic, requested before its first event is read; no key is live at the topic's first offsets. */
+  /**
+   * @param topic Properties of the topic. They must have been requested before the topic's first event is read: the comparison begins at
+   * the first offsets that they contain, where no key counts as live.
+   */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
     this.#recent = new RecentTallies(

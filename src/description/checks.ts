@@ -220,7 +220,10 @@ function listProblems(
   const problems: Problem[] = [];
   const { parameters = [] } = file;
   const own = file.lists[name]!;
-  /** Returns the path of a key: `lists.<name>.<key>`, or `list.<key>` if only the defaults of all lists have it. */
+  /**
+   * Returns the path, within the description file, of the property `key` of this list: `lists.<name>.<key>`, or `list.<key>` if only the
+   * defaults of all lists have it. `more`: further steps, to a value within the property.
+   */
   const at = (key: keyof ListFile, ...more: string[]): Path =>
     key in own || !(key in (file.list ?? {}))
       ? ['lists', name, key, ...more]

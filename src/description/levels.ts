@@ -16,7 +16,10 @@ export interface ReadingRules {
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
-  /** Whether a list with records may end with an empty page: if `endsEmpty` is true, or if only `next` shows whether a page follows. */
+  /**
+   * Whether a list that has records may end with an empty page. True if `endsEmpty` is true, or if responses have a `next` cursor or
+   * address but no other sign that a page follows.
+   */
   readonly mayEndEmpty: boolean;
   /** Whether two full scans that read the same keys are accepted as proof that all other records were deleted. */
   readonly isAgreed: boolean;

@@ -56,7 +56,10 @@ export function reportTombstone(topic: string, instance: string): Message {
   return { topic, key: PREFIX + instance, value: null };
 }
 
-/** Applies a report, or the tombstone of a report, to `reports`. Ignores other messages. */
+/**
+ * Updates `reports`, the newest report of each instance by the instance's id, with a message of the fleet's topic: a report is stored, and
+ * a tombstone removes the report. Other messages are ignored.
+ */
 export function applyReport(
   reports: Map<string, Report>,
   { key, value }: { readonly key: Buffer | string | null; readonly value: Buffer | null },

@@ -153,8 +153,9 @@ export function compareBatches(
 }
 
 /**
- * Whether the record is known to equal its published image. Such a record is not tested for deletion, because the list did not show it as
- * deleted when it was published. A resync tests it all the same: the API's description may have had no `deleted` at that time.
+ * Whether the record was recognized, by its bytes, as equal to its published image. Such a record is not tested for deletion, because the
+ * list did not show it as deleted when it was published. A resync tests it all the same: the API's description may have had no `deleted` at
+ * that time.
  */
 function isPublished({ image }: KeyedRecord): boolean {
   return image?.kind === 'published';

@@ -17,8 +17,8 @@ import { OWNER_ONLY } from './owner-only.ts';
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference between the time that the marker contains and the change time of the marker file, in ms. A larger difference means
- * that the file is a copy.
+ * Maximum difference between the time stored in the marker file and the file system's change time of that file, in ms. A larger difference
+ * means that the file was copied, probably together with the image file.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';

@@ -98,7 +98,10 @@ class StartsFile {
     closeSync(this.#fd);
   }
 
-  /** Overwrites the oldest time, in memory only. */
+  /**
+   * Replaces the oldest stored time by `at`, in memory only. Returns the slot of the time, and the symbol by which the slot can later be
+   * recognized as still having this time.
+   */
   #put(at: number): { readonly slot: number; readonly owner: symbol } {
     const { slot } = this.#oldest;
     const owner = Symbol();

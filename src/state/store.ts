@@ -98,7 +98,7 @@ export interface Notes {
 /** Part of a listing of keys, in their order. */
 export interface KeySlice<Key> {
   readonly keys: readonly Key[];
-  /** Last key that was examined. To be passed as `after` to get the next part; undefined in the last part. */
+  /** Last key that was examined, to be passed as `after` to get the next part of the listing. Undefined in the last part. */
   readonly next: string | undefined;
 }
 

@@ -176,7 +176,7 @@ export interface PartitionResponse {
 }
 
 interface FetchResponse {
-  /** How long to send no requests, in ms. kafkajs' connection reads this field and waits. */
+  /** How long the broker asks the client to send no requests, in ms. kafkajs' connection reads this field of a response and waits. */
   readonly clientSideThrottleTime: number;
   readonly errorCode: number;
   readonly partitions: readonly PartitionResponse[];

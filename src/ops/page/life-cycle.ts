@@ -43,7 +43,7 @@ class LifeCycleView {
     make: changeRow,
   });
   #newest: Status | undefined;
-  /** Name of the life cycle that is shown. `#isChosen` says whether the user chose it. */
+  /** Name of the shown life cycle (the states of one status field). `#isChosen`: whether the user chose it. */
   #shown: string | undefined;
   #isChosen = false;
   #drawn: { cycle: LifeCycle; room: number; diagram: StateDiagram | undefined } | undefined;

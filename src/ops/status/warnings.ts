@@ -230,7 +230,7 @@ const SHOWN_FOR_MS = TEN_MINUTES_MS;
  */
 const SILENCE_MS = 60_000;
 
-/** A failed call to a dependency (such as Kafka or the API), as long as no later success is known. */
+/** A failed call to a dependency (such as Kafka or the API) that is not known to have succeeded since. */
 interface Open {
   readonly service: string;
   readonly what: string;

@@ -65,8 +65,9 @@ export interface PlannerOptions {
 }
 
 /**
- * Returns the function that plans the effects of a batch. Its argument `progress` is the task's progress before the batch. If `isDue`, the
- * cursor is committed even without changes.
+ * Returns the function that plans the effects of a batch: what to publish, and what to store. Its arguments are the result of comparing the
+ * batch with the images (`difference`), the task's progress before the batch (`progress`), and whether the cursor has to be committed even
+ * without changes (`isDue`).
  */
 export function planner(
   options: PlannerOptions,

@@ -31,7 +31,7 @@ export class CertificateRequests {
     this.#arrived$.next();
   }
 
-  /** To be called when a full scan begins. */
+  /** Assigns all waiting requests to the full scan that begins: its end answers them. To be called when a full scan begins. */
   scanStarted(): void {
     this.#inScan = [...this.#inScan, ...this.#waiting];
     this.#waiting = [];

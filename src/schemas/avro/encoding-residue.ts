@@ -58,8 +58,8 @@ export class EncodingResidue {
   }
 
   /**
-   * Adds a member for which the object has no field: its path to `nulls` if `item` is null, else its value to `unmapped`. The object is the
-   * one that was {@link enter entered} last.
+   * Records a member that has no field in the schema: its path in `nulls` if `item` is null, else its value in `unmapped`. The member
+   * belongs to the object that was {@link enter entered} last.
    */
   noteUnknown(key: string, item: JsonValue): void {
     this.hasUnknown ||= isTypable(item);

@@ -241,8 +241,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a sink in place of a failed one. If the failed sink's epoch is outdated, waits and reads the ledger. The error is `FENCED` if the
-   * account's newest entry is from another process. Otherwise the epoch has another cause, such as a timeout, and a sink is opened.
+   * Opens a transactional producer (sink) in place of a failed one. If the failed one's epoch is outdated, first waits and reads the
+   * ledger. If the account's newest entry is from another process, throws `FENCED`. Otherwise the epoch has another cause, such as a
+   * timeout, and the producer is opened.
    */
   async #reopen(): Promise<FencedSink> {
     try {

@@ -106,7 +106,10 @@ class Delivery {
     return { delivered: this.#delivered, lateCopyPossible: this.#lateCopyPossible };
   }
 
-  /** Adds the batch with the number `index` in its partition to the next pass. @returns false if the partition has no such batch. */
+  /**
+   * Adds the batch at `index` of a partition's batches to those that are sent in the next pass. Returns false if the partition has no
+   * further batch.
+   */
   #add(batches: PartitionBatches, index: number): boolean {
     const records = batches.batches[index];
     if (!records) return false;

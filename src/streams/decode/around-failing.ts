@@ -10,7 +10,7 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /** Key of the record directly in front of the failing one; undefined if the failing one was the first of its page. */
+  /** Key of the record directly before the failing record; undefined if the failing record was the first of its page. */
   readonly after: string | undefined;
   /** Key of the record directly after the failing one; undefined if the failing one was the last of the list. */
   readonly before: string | undefined;

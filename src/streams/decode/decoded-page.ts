@@ -54,7 +54,10 @@ export interface AroundPage {
   /** The page; undefined if the end of a malformed element could not be determined. */
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
-  /** Index of the first element whose end is a guess; the records before it were decoded correctly. */
+  /**
+   * Index of the element at which decoding became uncertain, because it is not JSON and its end is a guess. The elements before it were
+   * decoded correctly.
+   */
   readonly place: number;
   /** Bytes of the page from the element at index `place` to the end. */
   readonly rest: Buffer;

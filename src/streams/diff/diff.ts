@@ -35,7 +35,10 @@ export interface ReadRecords {
   readonly tombstones?: readonly KeyedRecord[];
   /** Begin and end of the read. Can be left out if reads never overlap. */
   readonly span?: Span;
-  /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, no record of this read has to be confirmed. */
+  /**
+   * Age of the response. Records of a read without an age are never held back until a second read confirms them (see
+   * {@link DiffOptions.confirmations}).
+   */
   readonly age?: AnswerAge | undefined;
 }
 

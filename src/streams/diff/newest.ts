@@ -29,7 +29,7 @@ export interface SeenMember {
 interface SeenContent {
   /** Earliest end of the reads that showed the content. A read that begins later has newer content. */
   end: number;
-  /** Latest begin of the reads that showed the content. A read that ends earlier has older content. */
+  /** Latest begin of the reads that showed the content. A read that ended before it has older content. */
   begin: number;
   readonly updatedAt: number | null;
 }

@@ -83,8 +83,8 @@ export class PagePlan {
   /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
   #usable = Infinity;
   /**
-   * Size of the largest page that failed; Infinity if none has failed. Once a page with at least as many records has been received,
-   * `#usable` and `#failing` are set to Infinity.
+   * Size of the largest page that failed, in records; Infinity if none has failed. Once a page with at least as many records has been
+   * received, pages of any size are requested again: `#usable` and this field are set to Infinity.
    */
   #failing = Infinity;
   #servedTo = Infinity;

@@ -67,6 +67,9 @@ export class RequestPlan {
   }
 
   /**
+   * Returns the request for a page of the list, for a single record if the query has `key`, or for the total alone if the query has
+   * `isTotal` and the list has a separate request for it.
+   *
    * @throws RangeError if the list has no single reads but the query has a key, a variable of the path has no value, or a page that is
    * requested by its number does not begin at a multiple of its size.
    * @throws CellarstreamError `API_STATUS` if the address of the next page has another origin than the base URL.

@@ -207,8 +207,9 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Estimated difference by which stamps are behind UTC because they are local times, in ms; 0 if there is no sign of one. It is estimated
-   * from the smallest lag of stamps, `#lag[reach]`, and from a negative offset of the date parameters.
+   * Returns an estimate of how far stamps are behind UTC because they are local times, in ms; 0 if there is no sign that they are. It is
+   * the smallest lag of stamps behind `Date` (`far`: of all stamps, `near`: of new changes that polls read), if that is more than
+   * `MAX_BEHIND_MS`. It is at least as large as a negative offset of the date parameters.
    */
   #zoneMs(reach: 'near' | 'far'): number {
     const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);

@@ -22,7 +22,10 @@ export interface Position {
   readonly step: number;
   /** Anchors of the newest pages that continued the scan without a gap, one array per page, in list order. */
   readonly anchors: readonly (readonly Anchor[])[];
-  /** Number of consecutive steps back to earlier offsets that led to this position. */
+  /**
+   * Number of times in a row that the scan has stepped back to an earlier offset because a page had no anchor or its cursor was refused; 0
+   * once a page has an anchor.
+   */
   readonly stepsBack: number;
   /** Fields that the digests of the anchors leave out, as sorted JSON Pointers. Undefined if no fields are left out. */
   readonly leftOut?: readonly string[];

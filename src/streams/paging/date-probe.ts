@@ -18,7 +18,7 @@ export interface ProbeReply {
 }
 
 export type ProbeFinding =
-  /** A record with the stamp `s` is matched by the date parameter `s + offsetMs`. */
+  /** A record with the modification time `s` matches a request whose date parameter has the value `s + offsetMs`. */
   | { readonly kind: 'offset'; readonly offsetMs: number }
   /** The list cannot be polled by dates: it ignores the dates, or returns no records for any window. */
   | { readonly kind: 'no-dates'; readonly why: 'ignored' | 'empty' }

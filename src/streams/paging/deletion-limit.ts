@@ -38,7 +38,10 @@ export interface LimitVerdict {
  * exceed the percentage.
  */
 const NEVER_HELD = 20;
-/** Number of newly missing keys up to which no deletions are held back, not even those of more than {@link MAX_OF_SHORT} of the list. */
+/**
+ * Number of newly missing keys up to which no deletions are held back, however short the list is. If more keys go missing and they are more
+ * than `MAX_OF_SHORT` of the records, their deletions are held back.
+ */
 const NEVER_HELD_OF_SHORT = 2;
 /**
  * Fraction of a list's records. If more than this fraction, and more than {@link NEVER_HELD_OF_SHORT} keys, go missing between two full

@@ -12,7 +12,10 @@ import type { Anchor } from './anchors.ts';
 export interface LeftOut {
   /** Returns all ignored fields, as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
-  /** Adds fields that were detected to differ in every response. New ones are reported to the `onFound` callback. */
+  /**
+   * Adds fields to the ignored ones, because they were detected to differ in every response. Fields that were not ignored before are
+   * reported to the `onFound` callback.
+   */
   readonly add: (fields: readonly string[]) => void;
 }
 

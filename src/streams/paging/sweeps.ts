@@ -68,7 +68,10 @@ export type SweepStep =
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
-      /** Whether this is the second request for the key, after the first found no record. The first request alone proves nothing. */
+      /**
+       * Whether this is the second request for the same key, after the first found no record. Only the second one can prove that the record
+       * was deleted.
+       */
       readonly again: boolean;
     }
   /** The record of each missing key has been requested once. */

@@ -166,11 +166,11 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Largest fraction of the records that may have no key, if a candidate for the key fields is to be chosen at the first attempt. Records
- * without a key become dead letters.
+ * Largest fraction of a page's records that may have no key with a candidate of {@link chooseKeyFields}, for the candidate to be suitable.
+ * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;
-/** Largest fraction of the records that may have no key at the second attempt, which is made if no candidate was suitable at the first. */
+/** Larger fraction that is allowed in place of `A_FEW` if no candidate is suitable with that one. */
 const MOST = 1 / 5;
 
 /**

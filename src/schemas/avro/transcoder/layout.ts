@@ -132,8 +132,8 @@ export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
 /**
- * Kind of a note about a value that WebAssembly left for JavaScript to encode. One byte (a hole) stands for the value in the output. If the
- * value belongs to a field, this byte also stands for the union branch.
+ * Kind of a note about a value that WebAssembly did not encode and left to JavaScript. In the output, one byte (a hole) stands for the
+ * value and, if the value belongs to a field, for the union branch before it.
  */
 export const NOTE_HOLE = 1;
 /**

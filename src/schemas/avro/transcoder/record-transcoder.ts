@@ -178,8 +178,8 @@ const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
 /**
- * Compiles a schema to a {@link Program}. Space is reserved from low to high addresses. Space beyond the available memory is counted, but
- * nothing is written there.
+ * Compiles a schema to a {@link Program}. Its parts are placed one after another, from low to high addresses. If the schema is too large
+ * for the available memory, the needed size is still counted, but nothing is written beyond the end.
  */
 class ProgramWriter {
   /** The compiled schema; undefined if it exceeds the available memory, at about 1,500 fields. */

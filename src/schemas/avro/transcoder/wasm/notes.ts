@@ -89,7 +89,7 @@ function put(kind: i32, from: i32, to: i32, id: i32): bool {
   return true;
 }
 
-/** Size in bytes of a note whose path has `depth` steps. */
+/** Returns the size in bytes of a note about a value, with a path of `depth` steps to the value. */
 function sizeOf(depth: i32): i32 {
   return NOTE_STEPS + (depth << 2);
 }

@@ -109,7 +109,10 @@ function readRecord(record: i32): bool {
   return written == count || putInOrder(record, written, notes);
 }
 
-/** Marks the write position as the begin of entry number `nth` in a record's output: the value of the field with the index `field`. */
+/**
+ * Stores the write position as the begin of entry number `nth` in the output of a record: the value of the field with the index `field`.
+ * `record` is the address of the compiled entry of the record type.
+ */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
   store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Here.out);
