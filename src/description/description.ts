@@ -120,7 +120,10 @@ export interface StatusTableSubject {
   readonly fields: readonly (readonly string[])[];
   /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;
-  /** Whether the field `time` gives the time of a status change only when an array element is new; later changes ignore it. */
+  /**
+   * Whether the field `time` has the time of a status change only if the object is new in the record. Later changes then use the record's
+   * modification time, as if there were no such field.
+   */
   readonly isTimeOfNew: boolean;
 }
 

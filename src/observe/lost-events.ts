@@ -5,7 +5,7 @@
 export interface Gap {
   readonly partition: number;
   readonly kind: 'ends' | 'begins';
-  /** Previous offset of the partition's end or beginning, depending on `kind`. */
+  /** Offset of the partition's end (`kind` `ends`) or beginning (`begins`) before events were lost. */
   readonly before: bigint;
   /** Current offset of the partition's end or beginning, depending on `kind`. */
   readonly now: bigint;

@@ -38,7 +38,7 @@ export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
   /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */
   readonly #keyless = new Map<string, number>();
-  /** Stored text by record, only of records whose served text differs from it. */
+  /** Stored JSON texts of the records whose served text differs from the stored one, by list and id. */
   readonly #plain = new Map<string, string>();
 
   /**

@@ -166,7 +166,7 @@ export interface OrderEdit {
   readonly status: string | null;
   /** Activity; not documented further. */
   readonly activity: string | null;
-  /** Notes on the edit of the order. */
+  /** Notes on the edit. */
   readonly notes: string | null;
 }
 

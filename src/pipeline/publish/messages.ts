@@ -28,7 +28,10 @@ export interface Publication {
   readonly rejected: readonly RejectedRecord[];
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
-  /** Sequence number of the page's last event; if the page has no events, the `sequence` of the options. */
+  /**
+   * Sequence number of the page's last event. If the page has no events: `sequence` of {@link PublicationOptions}, the number of the last
+   * event before the page.
+   */
   readonly sequence: number;
 }
 

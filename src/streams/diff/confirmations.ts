@@ -180,9 +180,9 @@ export class Confirmations {
   }
 
   /**
-   * Remembers the image that the publication of a record has replaced, to recognize it in the response of a lagging replica. `replaced` is
-   * undefined if there was no image, or if its modification time is earlier than the new one: then the modification time alone shows that a
-   * response is old.
+   * Remembers the image that a newly published image of a record has replaced, to recognize it in the response of a lagging replica.
+   * `replaced` is undefined if there was no image, or if its modification time is earlier than the new one: then the modification time
+   * alone shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;

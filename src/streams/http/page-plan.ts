@@ -78,7 +78,10 @@ export class PagePlan {
    * unknown. It limits the requested size only while the list is read in whole pages (see {@link PagePlan}).
    */
   #most = Infinity;
-  /** Length of the newest page that was shorter than requested although it was not the last page of the list. */
+  /**
+   * Number of records on the newest page that was shorter than requested although it was not the last page of the list; undefined if there
+   * was none.
+   */
   #short: number | undefined;
   /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
   #usable = Infinity;

@@ -48,7 +48,10 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 export interface JoinResult {
   /** Whether the page continues the scan without a gap: it contains an anchor. Also true if it needs none (first page, or `isBlind`). */
   readonly anchored: boolean;
-  /** Whether unchanged records have changed their order: the list has no total order, and records may be missed. */
+  /**
+   * Whether unchanged records are in a different order than when the scan read them before. The list then has no total order, and records
+   * may be missed.
+   */
   readonly swapped: boolean;
   /** Position of the next page. If the page does not continue the scan (`anchored` false), a position further back. Computed on access. */
   readonly next: Position;

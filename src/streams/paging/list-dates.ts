@@ -181,8 +181,8 @@ export class ListDates {
   }
 
   /**
-   * Returns the date parameter, in epoch ms, with which a window has to begin to include every record with this stamp (epoch ms) or a later
-   * one.
+   * Returns the value of the date parameter, in epoch ms, with which a window has to begin to include every record whose modification time
+   * is `stamp` (epoch ms) or later.
    */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);

@@ -41,7 +41,10 @@ export interface SweepProgress {
   readonly total: number | 'not known yet' | 'moved';
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
-  /** Count and digest of the `distinct` keys. Only for a list whose deletions are proven by two sweeps with the same keys. */
+  /**
+   * Count and digest of the keys that the newest sweep has read (`distinct` counts them). Only for a list whose deletions are proven by two
+   * sweeps with the same keys.
+   */
   readonly keys?: TallyText;
   /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
   readonly counts: ScanCounts | null;

@@ -170,7 +170,7 @@ type KeyChoice =
  * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;
-/** Larger fraction that is allowed in place of `A_FEW` if no candidate is suitable with that one. */
+/** Largest fraction of a page's records that may have no key with a candidate, if no candidate is suitable by the lower limit `A_FEW`. */
 const MOST = 1 / 5;
 
 /**
