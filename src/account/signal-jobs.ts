@@ -164,7 +164,7 @@ export class SignalJobs {
     );
   }
 
-  /** Acknowledges requests for lists that this process does not read as refused. Never emits or completes. */
+  /** Refuses requests for lists that this process does not read: acknowledges them with status `refused`. Never emits or completes. */
   #refuseForeign(): Observable<never> {
     const { resources } = this.#options;
     return defer(this.#catchUp).pipe(

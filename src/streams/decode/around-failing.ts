@@ -86,7 +86,7 @@ const MIN_RECORDS_BEHIND = 20;
  * Creates the functions that read a page without the records that make every request for it fail. The response has a gap in place of each
  * such record, and may have fewer records than requested.
  *
- * @param attempts Requests parts of the page, each a limited number of times.
+ * @param attempts Sends the requests for the page and its parts.
  * @param plan Offsets and sizes at which the server begins pages.
  * @param places List offsets that are known to fail. Newly found ones are added.
  */

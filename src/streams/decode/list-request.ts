@@ -409,8 +409,8 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 }
 
 /**
- * Maximum number of times a page is requested while elements of it are not JSON; then it is read in parts, to find these elements. The
- * requests take about two seconds, so that corruption in transit passes.
+ * Maximum number of times a page is requested because elements of it are not JSON. After the last time, these elements are accepted as
+ * unreadable records. The requests take about two seconds, so that corruption in transit passes.
  */
 const TRIES = 5;
 /**
