@@ -98,7 +98,7 @@ function wrongAliasIn(document: Document): { position: number; message: string }
 /**
  * Returns the content of a document as plain values.
  *
- * @param place Name of the document, with which the error begins.
+ * @param place File, line and column of the document, as `shop.yaml:1:1`; the error begins with it.
  * @throws CellarstreamError `SETTINGS` if the document's aliases expand to too many nodes.
  */
 function contentOf(document: Document, place: string): unknown {
