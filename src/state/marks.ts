@@ -31,8 +31,8 @@ export interface SightingUpdate {
 }
 
 /**
- * Maximum number of cached marks: about as many as there are keys in all pages in flight. If this value is too small, lmdb is read more
- * often.
+ * Maximum number of marks (entries that say when the API last showed a key) that are cached: about as many as there are keys in all pages
+ * in flight. If it is too small, lmdb is read more often.
  */
 const MAX_RECENT = 10_000;
 

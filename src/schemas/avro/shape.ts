@@ -168,7 +168,10 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/** Returns the key of the member that has more fields than all other members together; undefined if no member has. */
+/**
+ * Returns the key of the member of a JSON object that has more fields, at any depth, than all its other members together; undefined if none
+ * has.
+ */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;

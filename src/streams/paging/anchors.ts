@@ -43,7 +43,10 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 
 /** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
-  /** Whether the page continues the scan without a gap: it contains an anchor. Also true if it needs none (first page, or `isBlind`). */
+  /**
+   * Whether the page continues the scan without a gap: it contains an anchor, a record that was read before and is unchanged. Also true for
+   * a page that needs none: the first page of the list, or a page that is accepted without one (`isBlind`).
+   */
   readonly anchored: boolean;
   /** Whether unchanged records have changed their order: the list has no total order, and records may be missed. */
   readonly swapped: boolean;
