@@ -46,7 +46,7 @@ export interface ListDescription {
   readonly name: string;
   /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
   readonly namespace: string;
-  /** Path after `API_BASE_URL`. */
+  /** Path of the list's requests below `API_BASE_URL`. It may contain variables in braces. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly body: Json | undefined;

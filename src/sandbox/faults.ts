@@ -65,7 +65,7 @@ export type PageFault =
       readonly records?: number;
       readonly patch?: Patch;
     }
-  /** Sends a page whose `data` is empty. */
+  /** Sends a page with an empty array of records, `data`. */
   | {
       readonly kind: 'empty';
       /**

@@ -15,7 +15,10 @@ export interface MarkTables {
    */
   run(id: string): StoredRun;
   putRun(run: Run): void;
-  /** Deletes the digest and the records of a run, but not its head. */
+  /**
+   * Deletes the digest and the records of a run (adjacent records recognized as a unit), but not its head, which says when the run was last
+   * seen.
+   */
   removeRun(id: string): void;
   removeHead(id: string): void;
 }

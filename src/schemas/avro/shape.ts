@@ -95,7 +95,10 @@ function canBeField(key: string): boolean {
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
-/** Calls `shapeOfKind` with the values of each kind, the most frequent kind first, and returns the first shape that it infers. */
+/**
+ * Groups the values by kind (object, array, string, ...) and calls `shapeOfKind` with each group, the largest first, until it infers a
+ * shape. Returns that shape; undefined if none is inferred.
+ */
 function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,

@@ -42,7 +42,7 @@ export interface AccountLog {
   readonly close: () => Promise<void>;
 }
 
-/** Entries of guests in the ledger. Their ages are as of the time when the caller's newest entry was written. */
+/** Ledger entries of guests (processes that use the API key beside the service). The ages in the entries count back from the time `at`. */
 export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];

@@ -72,7 +72,10 @@ export interface JoinOptions {
   readonly contents?: ContentDigests;
 }
 
-/** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
+/**
+ * Number of a scan's newest pages whose anchors (records by which a later page is joined to them) are stored. If it is too small, a scan
+ * that steps back several times meets no anchor.
+ */
 const ANCHORED_PAGES = 4;
 /** Maximum number of page starts in {@link Position.earlier}. */
 export const MAX_EARLIER = ANCHORED_PAGES;
@@ -263,7 +266,7 @@ class AnchorPage {
 /** Number of adjacent keys (its own and earlier ones) in the digest of a record without comparable fields. They change if it moves. */
 const NEIGHBOURS = 5;
 
-/** Whether a record without the left-out fields (`left`) has only the fields of which its key is made. */
+/** Whether a record has only the fields of its key once the ignored fields are left out. `left`: the record without the ignored fields. */
 function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
   if (!isJsonObject(left)) return false;
   const members = Object.entries(left);
@@ -300,7 +303,10 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;
-/** Prefix of digests of bytes. No digest of content begins with it. */
+/**
+ * Prefix of an anchor's digest that was made from the record's bytes. A digest made from the record's content never begins with it, as it
+ * is not a base64url character.
+ */
 const BY_BYTES = '=';
 
 function digestOfBytes(digest: string): string {

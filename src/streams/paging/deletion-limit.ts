@@ -5,7 +5,7 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the last full scan before the first keys of this held-back range went missing. */
+  /** Number of the full scan before the one that first missed keys of this held-back range. */
   readonly from: number;
   /** Number of the newest full scan in which keys of this held-back range went missing. */
   readonly to: number;
@@ -29,7 +29,10 @@ export interface MissingKeyCounts {
 
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether the keys of a held-back range that were not seen again are within the limit: the scans without the other keys were wrong. */
+  /**
+   * Whether a held-back range has shrunk because keys were seen again, so that its remaining keys are within the limit. The full scans that
+   * had missed the other keys were wrong.
+   */
   readonly hasRecovered: boolean;
 }
 

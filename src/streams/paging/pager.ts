@@ -47,8 +47,8 @@ export interface Pager {
    */
   placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
   /**
-   * Evaluates how the server treats requests for pages. If pages were not where they were requested, returns the position from which to
-   * read again; otherwise undefined.
+   * Records the page size and the list offset that the server served for a request, and reports troubles to `tell`. Returns the position
+   * from which to read again if pages did not begin at the requested offsets; otherwise undefined.
    */
   observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
   /** Whether the list continues after a page, by what the response shows. */

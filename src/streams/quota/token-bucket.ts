@@ -54,7 +54,7 @@ export interface Gate {
   opensAt(now: number, rank: number): number;
   /** Called when requests wait for a start although {@link opensAt} returns Infinity for the lanes of all of them. */
   want(): void;
-  /** Emits when the result of {@link opensAt} may have become earlier, so that it must be called again. */
+  /** Emits when the gate may open earlier than {@link opensAt} has returned. The caller then calls {@link opensAt} again. */
   readonly opened$: Observable<unknown>;
 }
 

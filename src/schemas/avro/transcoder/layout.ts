@@ -12,8 +12,8 @@ export const RESULT_OUT = 0;
 export const RESULT_NOTES = 4;
 
 /**
- * Address of the path to the value being read. Each step is one integer: the type id of a field, or `~index`, which is negative, for an
- * item of an array.
+ * Address, in WebAssembly's memory, of the path from the record to the value that is being read. Each step of the path is one integer: the
+ * type id of a field, or `~index`, which is negative, for an item of an array.
  */
 export const STEPS = 1_024;
 /** Maximum nesting depth of a value that WebAssembly encodes, in steps of its path; deeper values are left to JavaScript. */
