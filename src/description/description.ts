@@ -96,7 +96,7 @@ export interface SingleRead {
   readonly query: Parameters;
   /** JSON Pointer in the response body of the record, or of an array that contains the record. */
   readonly record: string;
-  /** HTTP statuses of a response that mean that there is no such record. */
+  /** HTTP statuses with which the API says that there is no record with the requested key. */
   readonly gone: readonly number[];
   /** Whether only keys that consist of digits can be requested. */
   readonly digitsOnly: boolean;

@@ -113,7 +113,10 @@ export function packMark(
   return withChecksum(IN_RUN + key, packed);
 }
 
-/** Decodes a stored mark. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/**
+ * Decodes a key's mark: the store's entry that says when the API last showed the key. @throws CellarstreamError `STATE_DAMAGED` when the
+ * checksum does not match the key and the content.
+ */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);

@@ -131,7 +131,12 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
   readonly offset?: bigint;
 }
 
-/** Reads the newest committed cursor of a task. If the topic has none newer than `known`, returns the cursor in `known`, or null. */
+/**
+ * Reads the newest committed cursor of a task. If the topic has none newer than `known`, the result has the cursor in `known`; null if
+ * there is none.
+ *
+ * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
+ */
 export async function readCursor(
   { log, names: { cursorTopic, task, isShared } }: TaskLog,
   known: KnownCursor | undefined,

@@ -184,8 +184,10 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits a claim. An epoch error means that another process has opened the transactional id meanwhile. It becomes `FENCED`, and the
-   * account is left to that process.
+   * Commits a claim of the account in the ledger: the entry `text` and the messages `beside`. Returns the sink and an offset after the
+   * entry.
+   *
+   * @throws CellarstreamError `FENCED` if another process has meanwhile opened the transactional id: the account is left to it.
    */
   async #commitClaim(text: string, beside: readonly Message[] | undefined) {
     try {

@@ -41,7 +41,7 @@ export interface TokenBucketOptions {
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
   readonly lateMs?: number;
-  /** Condition for starts in addition to the quota. Default none. */
+  /** Condition under which requests may start, in addition to the quota. Default none. */
   readonly gate?: Gate;
 }
 
