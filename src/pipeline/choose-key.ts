@@ -106,10 +106,10 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
  * - otherwise the key candidate of the description, if it has only one;
  * - otherwise the first candidate that {@link chooseKeyFields} finds suitable, of those without fields that a `PII_` setting hides.
  *
- * Undefined if `data` has no records to choose by.
+ * Undefined if `data` has no records to check the fields with. A sole candidate is not checked.
  *
- * @throws CellarstreamError `KEY_FIELDS` if no record has the fields of the setting, or no candidate is suitable. The message names the
- * fields that the records have.
+ * @throws CellarstreamError `KEY_FIELDS` if no record has the fields of the setting, no candidate is suitable, or the elements of `data`
+ * are not objects. The message names the fields that the records have.
  */
 export function keyFieldsOf(
   list: ListDescription,

@@ -303,10 +303,7 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;
-/**
- * Prefix of an anchor's digest that was made from the record's bytes. A digest made from the record's content never begins with it, as it
- * is not a base64url character.
- */
+/** Prefix of anchor digests made from a record's bytes. Digests made from a record's content are base64url, which has no `=`. */
 const BY_BYTES = '=';
 
 function digestOfBytes(digest: string): string {
