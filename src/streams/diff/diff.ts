@@ -34,8 +34,8 @@ export interface ReadRecords {
   /** Records that the API shows as deleted. None of their keys is in `records` or `runs`. Default: no records. */
   readonly tombstones?: readonly KeyedRecord[];
   /**
-   * Begin and end of the read, as numbers of the list's logical clock, by which overlapping reads are recognized. Without it the read counts
-   * as newer than all reads before it.
+   * Begin and end of the read, as numbers of the list's logical clock, by which overlapping reads are recognized. Without it the read
+   * counts as newer than all reads before it.
    */
   readonly span?: Span;
   /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, no record of this read has to be confirmed. */
