@@ -49,7 +49,10 @@ export interface PageLanesOptions {
    * read is ignored by all.
    */
   readonly leftOut: LeftOut;
-  /** Chooses the list offset and the size of the next page. What one lane observes about the server's paging applies to all lanes. */
+  /**
+   * Chooses the list offset and the size of the next page. All scans of the list share it, so that what one of them finds out about the
+   * server's paging applies to the others.
+   */
   readonly plan?: PagePlan | undefined;
   /**
    * Time between two requests for pages, in ms, at which one lane uses up the list's whole share of the quota. Paces the pages that a scan

@@ -106,7 +106,10 @@ export class Quota {
     this.storeForSuccessor(requests);
   }
 
-  /** Stores requests for the next process that uses this state folder. They are not counted in this process. */
+  /**
+   * Stores requests of other processes in the file of request times, for the next process that uses this state folder. They do not count
+   * against the quota in this process.
+   */
   storeForSuccessor(requests: readonly TimedCount[]): void {
     this.storedStarts?.addAll(startTimes(requests, this.capacity));
   }
@@ -157,8 +160,8 @@ export class Quota {
   }
 
   /**
-   * Whether the file of starts is complete: for the past minute, it has at least as many requests as the declaration. If it has fewer, a
-   * clock was changed, or an older file was restored.
+   * Whether the stored request times may be used in place of the predecessor's declaration: their file is undamaged, and contains at least
+   * as many requests of the last minute as the declaration. It contains fewer if a clock was changed, or an older file was restored.
    */
   #hasAll({ declaration, latestSentAt }: DatedDeclaration): boolean {
     const since = this.#scheduler.now() - WINDOW_MS;

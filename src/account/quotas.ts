@@ -273,7 +273,10 @@ export class Quotas {
     return [bucket];
   }
 
-  /** Counts each per-second limit as used up at `sentUntil` (ms: the latest possible request of a predecessor), plus its possible delay. */
+  /**
+   * Delays the first requests where the API has limits per second: counts each such limit as used up at the time when the predecessor's
+   * last request may reach the server. `sentUntil`: latest time at which the predecessor may have sent it, in ms.
+   */
   #waitSecond(sentUntil: number): void {
     const at = sentUntil + MAX_REQUEST_DELAY_MS;
     for (const { bucket, capacity } of this.#secondLimits) {

@@ -35,7 +35,10 @@ export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
 
 /** Resync and certificate requests in the signals topic that concern one list, and their acknowledgements. */
 export interface TaskJobs {
-  /** Resync requests: first all pending ones, oldest first, then new ones. Never completes or errors. */
+  /**
+   * Emits the requests to publish this list, or records of it, again (resyncs): first all pending requests, oldest first, then new ones.
+   * Never completes or errors.
+   */
   readonly resyncs$: Observable<ResyncJob>;
   /** Requests for a certificate of a full scan: first all pending ones, oldest first, then new ones. Never completes or errors. */
   readonly certifications$: Observable<CertifyJob>;

@@ -32,9 +32,9 @@ const END_WITH_PARENT = new URL('../../dist/commands/end-with-parent.js', import
 const STOP_TIMEOUT_MS = 25_000;
 
 /**
- * A child process that runs `cellarstream run`. It ends when this process ends, even by SIGKILL. It is in a process group of its own, so
- * that Ctrl-C in the terminal reaches only the demo, which then stops the instances itself. With both signals, an instance would end
- * without a clean stop.
+ * A child process that runs `cellarstream run`. It ends when this process ends, even by SIGKILL. It is in another process group, so that
+ * Ctrl-C in the terminal reaches only the demo, which then stops the instances itself. With both signals, an instance would end without a
+ * clean stop.
  */
 export class InstanceProcess {
   readonly ended: Promise<InstanceEnd>;

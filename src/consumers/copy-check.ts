@@ -84,7 +84,10 @@ export class CopyCheck {
     return missing;
   }
 
-  /** Whether the copy lacks the record with this key. To be called after all rows have been passed to `row`. */
+  /**
+   * Whether the copy lacks the record with this key although it should have it: the certificate counts the record, and no later event
+   * deleted it. To be called after all rows of the copy have been passed to `row`.
+   */
   isMissing(key: string): boolean {
     const hash = hash64(key);
     return this.#certified.sequences.get(hash) !== undefined && this.#isMissing(hash);

@@ -60,7 +60,7 @@ export class LiveKeyTracker {
 
 /** Initial number of slots of a {@link KeyTable}; must be a power of two. */
 const FIRST_SLOTS = 1_024;
-/** Maximum load factor; larger values make probe sequences long. */
+/** Maximum load factor of a {@link KeyTable}. If it is too large, probe sequences are long. If it is too small, memory is wasted. */
 const FULLEST = 0.6;
 
 /**
@@ -117,7 +117,7 @@ export class KeyTable {
     });
   }
 
-  /** Returns the slot that holds the hash, or the free slot where it would be stored. */
+  /** Returns the index of the slot that holds the hash. If the table lacks the hash: of the free slot where it would be stored. */
   #slotOf({ high, low }: Hash64): number {
     const mask = this.#values.length - 1;
     let at = low & mask;

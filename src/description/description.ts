@@ -46,7 +46,7 @@ export interface ListDescription {
   readonly name: string;
   /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
   readonly namespace: string;
-  /** Path after `API_BASE_URL`. */
+  /** Path of the list's requests below `API_BASE_URL`. It may contain variables in braces. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly body: Json | undefined;
@@ -96,7 +96,7 @@ export interface SingleRead {
   readonly query: Parameters;
   /** JSON Pointer in the response body of the record, or of an array that contains the record. */
   readonly record: string;
-  /** HTTP statuses of a response that mean that there is no such record. */
+  /** HTTP statuses with which the API says that there is no record with the requested key. */
   readonly gone: readonly number[];
   /** Whether only keys that consist of digits can be requested. */
   readonly digitsOnly: boolean;

@@ -47,7 +47,10 @@ export interface Experiment {
  * If it is too large, a server that is wrong by this number is not noticed.
  */
 const DRIFT = 2;
-/** Number of records that the first page needs so that pages of 5 and 10 can be found in it. */
+/**
+ * Minimum number of records on the first page for the experiment with smaller pages: it requests 5 and 10 records from offsets up to 15,
+ * and looks for them on the first page.
+ */
 const ENOUGH = 20;
 /** Page size, in records, of the requests for the last page of the list and for the page after it. */
 const TAIL = 10;

@@ -18,7 +18,7 @@ export type FleetState =
   | 'failed'
   /** The account's file can't be read, or its settings are invalid. */
   | 'wrong-file'
-  /** Instances crashed repeatedly right after claiming the account. */
+  /** The account is not served for a while, because instances crashed repeatedly right after claiming it. */
   | 'quarantined';
 
 export interface FleetAccount {

@@ -30,7 +30,7 @@ export interface LostEvents {
    * was detected by the keys in the topic (see `keys`).
    */
   readonly gaps: readonly Gap[];
-  /** Total number of offsets in `gaps`; 0 if `gaps` is empty. */
+  /** Number of lost offsets: the total size of all `gaps`; 0 if `gaps` is empty. */
   readonly offsets: number;
   /** Partitions whose loss shows in the number or the digest of their live keys, and not in their offsets. Default: none. */
   readonly keys?: readonly KeyGap[];

@@ -100,10 +100,16 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
 }
 
 /**
- * Chooses the fields that form the keys of the records in `data`: the fields of `KEY_FIELDS_*`, if a record has them; else the first
- * candidate that fits and has no hidden field. Returns undefined if `data` has no records to choose by.
+ * Returns the fields that form the keys of the records in `data`:
  *
- * @throws CellarstreamError `KEY_FIELDS` if no key fits, with the names of the fields that the records have.
+ * - the fields of the setting `KEY_FIELDS_*`, if it is set;
+ * - otherwise the key candidate of the description, if it has only one;
+ * - otherwise the first candidate that {@link chooseKeyFields} finds suitable, of those without fields that a `PII_` setting hides.
+ *
+ * Undefined if `data` has no records to check the fields with. A sole candidate is not checked.
+ *
+ * @throws CellarstreamError `KEY_FIELDS` if no record has the fields of the setting, no candidate is suitable, or the elements of `data`
+ * are not objects. The message names the fields that the records have.
  */
 export function keyFieldsOf(
   list: ListDescription,

@@ -161,7 +161,7 @@ function isPublished({ image }: KeyedRecord): boolean {
   return image?.kind === 'published';
 }
 
-/** Returns the function that tells whether the list shows a record as deleted. */
+/** Returns a function that tells whether a record is shown as deleted: whether its value at the JSON Pointer `at` is equal to `is`. */
 function tombstoneTest({ at, is }: NonNullable<ListDescription['deleted']>) {
   const path = pointerNames(at);
   return ({ json }: KeyedRecord): boolean => valueAt(json, path) === is;

@@ -51,7 +51,10 @@ export interface ListTaskOptions {
   readonly resyncs?: TaskJobs;
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Calls `open` when it is this list's turn to be opened, and returns its result. Default: calls `open` at once. */
+  /**
+   * Calls `open`, which opens the list's task, when it is the list's turn among the lists of all accounts, and returns its result. Default:
+   * calls `open` at once.
+   */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
   readonly compile?: SchemaEvolutionOptions['compile'];
 }

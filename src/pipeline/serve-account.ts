@@ -56,7 +56,10 @@ export interface ServeAccountOptions {
   readonly scheduler: SchedulerLike;
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
-  /** Messages committed with each entry by which this process claims the account's ledger topic, and with its last entry. Default: none. */
+  /**
+   * Returns the messages to commit together with each of this process's claims of the account in the ledger topic, and those to commit with
+   * its last entry there. Default: none.
+   */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 

@@ -16,14 +16,14 @@ export interface DriftOptions {
 /** Alters a record in place before it is served, to simulate schema drift. @returns whether the record was altered. */
 export type DriftRule = (record: JsonObject) => boolean;
 
-/** Returns a drift rule that adds a field to records that lack it. @throws RangeError if the path is invalid. */
+/** Returns a rule by which the sandbox adds a field to the records that lack it. @throws RangeError if the path is invalid. */
 export function newField(field: string, value: JsonValue): DriftRule {
   const path = parsePath(field);
   return (record) =>
     alterAt(record, path, (old) => (old === undefined ? structuredClone(value) : undefined));
 }
 
-/** Returns a drift rule that converts a field's values, except null. @throws RangeError if the path is invalid. */
+/** Returns a rule by which the sandbox converts the values of a field, except null. @throws RangeError if the path is invalid. */
 export function convertedField(field: string, convert: (value: JsonValue) => JsonValue): DriftRule {
   const path = parsePath(field);
   return (record) =>

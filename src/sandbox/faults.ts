@@ -13,7 +13,7 @@ export type FaultSpec = FaultKind & {
   readonly probability?: number;
   /** Limits the fault to requests whose page contains the record with this key. Default: all requests. */
   readonly holding?: RecordKey;
-  /** Affects only requests with a `pageSize` above this number. Default: no such condition. */
+  /** The fault affects only requests with a `pageSize` above this number. Default: no such condition. */
   readonly pageSizeOver?: number;
   /** Affects only requests with an `offset` of at least this number. Default: no such condition. */
   readonly offsetFrom?: number;
@@ -65,7 +65,7 @@ export type PageFault =
       readonly records?: number;
       readonly patch?: Patch;
     }
-  /** Sends a page whose `data` is empty. */
+  /** Sends a page with an empty array of records, `data`. */
   | {
       readonly kind: 'empty';
       /**

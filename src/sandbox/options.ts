@@ -259,7 +259,7 @@ const DEFAULTS = {
 } as const satisfies Omit<SandboxSettings, 'historyEndsAt'>;
 
 /**
- * Fills in defaults.
+ * Returns the settings of a sandbox: `options`, with defaults for those that are left out.
  *
  * @throws CellarstreamError `SETTINGS`, naming every option that is out of range.
  */

@@ -324,7 +324,7 @@ class LateCommits {
     this.#newest.set(nameOf(commit.table, commit.id), commit);
   }
 
-  /** Returns the newest of a record's changes that are not visible yet; undefined if all are visible. */
+  /** Returns the newest of the changes to this record that the API does not show yet; undefined if it shows all of them. */
   newest(table: RecordTable, id: number): PendingCommit | undefined {
     return this.#newest.get(nameOf(table, id));
   }

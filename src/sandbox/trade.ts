@@ -149,7 +149,7 @@ export class Trade {
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Makes a random change to a record. An order usually advances by its next step. */
+  /** Makes a random change to a record. An order usually advances by its next step. `at`: time of the change, as ISO 8601 text. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {

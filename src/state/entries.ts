@@ -62,7 +62,10 @@ const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
-/** Byte offsets of the payload digest within a stored mark. A mark without a digest is shorter and lacks these bytes. */
+/**
+ * Byte offsets of the digest of the record's JSON, within a key's mark: the entry that says when the key was last seen. A mark without a
+ * digest is shorter and lacks these bytes.
+ */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 /**
  * Byte offsets, within a stored mark, of the run (adjacent records of a page) to which the mark's key belongs: see {@link RunMembership}.
@@ -113,7 +116,10 @@ export function packMark(
   return withChecksum(IN_RUN + key, packed);
 }
 
-/** Decodes a stored mark. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/**
+ * Decodes a key's mark: the store's entry that says when the API last showed the key. @throws CellarstreamError `STATE_DAMAGED` when the
+ * checksum does not match the key and the content.
+ */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);

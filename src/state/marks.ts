@@ -15,7 +15,10 @@ export interface MarkTables {
    */
   run(id: string): StoredRun;
   putRun(run: Run): void;
-  /** Deletes the digest and the records of a run, but not its head. */
+  /**
+   * Deletes the digest and the records of a run (adjacent records recognized as a unit), but not its head, which says when the run was last
+   * seen.
+   */
   removeRun(id: string): void;
   removeHead(id: string): void;
 }
@@ -31,8 +34,8 @@ export interface SightingUpdate {
 }
 
 /**
- * Maximum number of cached marks: about as many as there are keys in all pages in flight. If this value is too small, lmdb is read more
- * often.
+ * Maximum number of marks (entries that say when the API last showed a key) that are cached: about as many as there are keys in all pages
+ * in flight. If it is too small, lmdb is read more often.
  */
 const MAX_RECENT = 10_000;
 

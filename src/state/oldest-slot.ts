@@ -23,7 +23,7 @@ export class OldestSlot {
     return this.#heap[0]!;
   }
 
-  /** The earliest time of all slots. */
+  /** The time of {@link OldestSlot.slot}: the earliest time of all slots. */
   get time(): number {
     return this.#times[this.slot]!;
   }

@@ -57,10 +57,10 @@ export class OpenMarker {
   }
 
   /**
-   * Writes the marker file and syncs it to disk. To be called before the image file is written. If the disk is full, the old marker
-   * remains.
+   * Writes the marker file, whose existence says that the image file is open, and syncs it to disk. To be called before the image file is
+   * written. If this fails, as on a full disk, the old marker remains.
    *
-   * @param cutShort Number of consecutive starts that ended abruptly, or `damaged` if the image file is damaged.
+   * @param cutShort Number of consecutive starts of the service that ended abruptly, or `damaged` if the image file is damaged.
    */
   write(cutShort: number | 'damaged'): void {
     const next = `${this.#path}-next`;

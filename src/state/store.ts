@@ -174,7 +174,7 @@ interface Databases {
 
 /** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-/** Value of each entry in `rejects`, where only the keys matter. */
+/** Value of every entry in the databases `rejects`. They are used as sets: only their keys matter. */
 const PRESENT = Buffer.of(1);
 
 /** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
@@ -405,8 +405,9 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the notes of a page: keys seen, payload digests, rejects and new runs. The payload digests of the keys in `written` are skipped,
-   * because they were written with the images of these keys.
+   * Writes the data about a page that is stored beside its images: the keys and runs that it showed, payload digests, digests of rejected
+   * records, and new runs. The payload digests of the keys in `written` are skipped, because they were written with the images of these
+   * keys.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,

@@ -16,7 +16,10 @@ export interface QuotaLedger {
   readonly count: (requests: readonly TimedCount[]) => void;
 }
 
-/** The lease of this process, as the quotas use it. */
+/**
+ * The lease of this process, as its quotas see it: the right to send requests to the API for some ten seconds, given by a declaration in
+ * the ledger topic.
+ */
 export interface Lease {
   readonly isLeaseValid: () => boolean;
   /**

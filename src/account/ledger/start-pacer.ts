@@ -33,7 +33,7 @@ export class StartPacer {
     return missing <= 0 ? now : now + Math.ceil(missing / this.#perMs);
   }
 
-  /** Takes a token for a request that has started. */
+  /** Records that a request starts at `now` (ms): lowers the fill level of the token bucket by one. */
   take(now: number): void {
     this.#level = this.#levelAt(now) - 1;
     this.#leveledAt = now;

@@ -6,7 +6,10 @@ import { LEASE_MS } from '../ledger/ledger.ts';
 import type { LeaseClocks } from '../ledger/ledger.ts';
 
 export interface PermitSourceOptions extends LeaseClocks {
-  /** Requests permits from the service that runs the account. Resolves with undefined if no service responds. */
+  /**
+   * Requests permits (each the right to send one API request) from the service that runs the account. `wanted`: number of permits by name
+   * of the quota. Resolves with undefined if no service responds.
+   */
   readonly requestPermits: (
     wanted: Readonly<Record<string, number>>,
   ) => Promise<PermitBatch | undefined>;

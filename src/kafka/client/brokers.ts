@@ -13,7 +13,7 @@ import { metadata } from './topic-calls.ts';
 
 /**
  * Client of a Kafka cluster, and optionally connections to its brokers that several {@link Brokers} share. Without `connections`, each
- * {@link Brokers} opens connections of its own, and closes them when it is closed itself.
+ * {@link Brokers} opens its connections itself, and closes them when it is closed.
  */
 export interface ClusterAccess {
   readonly kafka: Kafka;

@@ -77,7 +77,7 @@ export class Durations {
   /** Number of durations in each bucket, by the bucket's index. */
   readonly buckets = new Map<number, number>();
 
-  /** Adds a duration in ms. All durations below 1 ms are counted in the same bucket. */
+  /** Counts a duration, given in ms. All durations below 1 ms are counted in the same bucket. */
   add(ms: number): void {
     const bucket = ms < 1 ? 0 : 1 + Math.floor(Math.log(ms) / Math.log(GROWTH));
     const at = Math.min(bucket, MAX_BUCKET);

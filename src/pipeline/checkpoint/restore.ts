@@ -105,7 +105,12 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   readonly emptyMemory: TaskMemory;
 }
 
-/** Compares store, cursor and topic, and decides what to restore. @throws CellarstreamError `TOPIC_CHANGED`. */
+/**
+ * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the events that the topic has lost,
+ * whether the stored images are valid, and from which offsets images have to be read back from the topic.
+ *
+ * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions has changed.
+ */
 function decideRestore(
   { instance, names: { task, topic } }: RestoreOptions,
   memory: TaskMemory | undefined,

@@ -64,8 +64,8 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` whose `bounds` reads partition bounds through the opened sink. Those bounds include all transactions that
- * were committed or aborted by opening the sink.
+ * Returns a copy of `taskLog` in which `bounds`, the function that reads the first and end offsets of partitions, uses the opened sink. Its
+ * results include all transactions that were committed or aborted by opening the sink.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
@@ -131,7 +131,12 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
   readonly offset?: bigint;
 }
 
-/** Reads the newest committed cursor of a task. If the topic has none newer than `known`, returns the cursor in `known`, or null. */
+/**
+ * Reads the newest committed cursor of a task. If the topic has none newer than `known`, the result has the cursor in `known`; null if
+ * there is none.
+ *
+ * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
+ */
 export async function readCursor(
   { log, names: { cursorTopic, task, isShared } }: TaskLog,
   known: KnownCursor | undefined,

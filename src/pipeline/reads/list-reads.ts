@@ -104,8 +104,8 @@ export interface DecodedLists {
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Margin, in ms, by which a resync begins to read before the time in its request: the server may exclude the bound, or truncate it to the
- * second.
+ * How much earlier than the time stated in a resync request the resync (renewed publishing of records) begins to read, in ms: the server
+ * may exclude the bound, or truncate it to the second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 

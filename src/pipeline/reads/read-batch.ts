@@ -19,7 +19,11 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/** Returns a result without records, for a batch without a usable response, such as the outcome of a failed resync. */
+/**
+ * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync.
+ *
+ * @param settle Frees the read's page slot and memory. To be called once the batch is committed or dropped.
+ */
 export function noRecords(span: Span, settle: () => void): ReadResult {
   return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
 }

@@ -23,7 +23,7 @@ export class Refetches {
   readonly #single: SingleRecords;
   readonly #scheduler: SchedulerLike;
   readonly #requests$ = new Subject<{ readonly key: string; readonly later?: ScheduledRefetch }>();
-  /** Keys whose refetch is scheduled, queued or in flight. */
+  /** Keys whose refetch (request for the single record) is scheduled, queued or in flight. */
   readonly #pending = new Set<string>();
   /** Number of refetches that are scheduled for a later time. */
   #scheduled = 0;
@@ -59,7 +59,7 @@ export class Refetches {
     this.#requests$.next({ key, ...(later && { later }) });
   }
 
-  /** Emits the key when its refetch is due. Completes without the key if the refetch is not needed any more. */
+  /** Emits `key` when the scheduled request for its record is due. Completes without emitting if the request is not needed any more. */
   #due(key: string, { at, isWanted }: ScheduledRefetch): Observable<string> {
     this.#scheduled += 1;
     return timer(Math.max(0, at - this.#scheduler.now()), this.#scheduler).pipe(

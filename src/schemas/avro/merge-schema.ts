@@ -21,7 +21,10 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** Returns a record type's fields and, at any depth, those of `described` that it lacks; the same array if it lacks none. */
+/**
+ * Returns the fields of a record type, with the fields added that `described` has and the record type, or a record type nested in it,
+ * lacks. Returns `place.fields` itself if no field is lacking.
+ */
 function filledUp(
   place: FieldParent,
   described: readonly FieldSchema[],

@@ -74,7 +74,7 @@ export interface Transcoded {
 
 /** Name of the field of every image with the JSON Pointers of null values: the last but one of the top-level fields. */
 const NULLS = 'nulls';
-/** Name of the field of every image with the values that their fields can't represent: the last of the top-level fields. */
+/** Name of the last top-level field of every image. It holds the values that have no field, or that their field can't represent. */
 const UNMAPPED = 'unmapped';
 
 /**

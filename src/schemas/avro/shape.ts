@@ -95,7 +95,10 @@ function canBeField(key: string): boolean {
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
-/** Calls `shapeOfKind` with the values of each kind, the most frequent kind first, and returns the first shape that it infers. */
+/**
+ * Groups the values by kind (object, array, string, ...) and calls `shapeOfKind` with each group, the largest first, until it infers a
+ * shape. Returns that shape; undefined if none is inferred.
+ */
 function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,
@@ -168,7 +171,10 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/** Returns the key of the member that has more fields than all other members together; undefined if no member has. */
+/**
+ * Returns the key of the member of a JSON object that has more fields, at any depth, than all its other members together; undefined if none
+ * has.
+ */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;

@@ -42,7 +42,7 @@ export interface AccountLog {
   readonly close: () => Promise<void>;
 }
 
-/** Entries of guests in the ledger. Their ages are as of the time when the caller's newest entry was written. */
+/** Ledger entries of guests (processes that use the API key beside the service). The ages in the entries count back from the time `at`. */
 export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
@@ -184,8 +184,10 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits a claim. An epoch error means that another process has opened the transactional id meanwhile. It becomes `FENCED`, and the
-   * account is left to that process.
+   * Commits a claim of the account in the ledger: the entry `text` and the messages `beside`. Returns the sink and an offset after the
+   * entry.
+   *
+   * @throws CellarstreamError `FENCED` if another process has meanwhile opened the transactional id: the account is left to it.
    */
   async #commitClaim(text: string, beside: readonly Message[] | undefined) {
     try {

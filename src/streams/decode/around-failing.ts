@@ -39,9 +39,11 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first known failing offset (`place`) in the page that begins at `offset`, and the list offset at which the readable records
-   * after it end (`until`): the second known failing offset, or else the end of the page. `isDated`: whether the page belongs to a window
-   * of dates.
+   * Returns the first of the known failing offsets in the page that begins at `offset` (`place`), and the list offset at which the readable
+   * records after it end (`until`): the next failing offset in the page, or else the end of the page. Undefined if the page has no known
+   * failing offset.
+   *
+   * @param isDated Whether the page belongs to a window of dates.
    */
   find(
     isDated: boolean,

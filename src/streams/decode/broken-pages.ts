@@ -40,8 +40,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records of a page that are requested alone. When this number is reached, half of the records in front of the
- * newest broken one are returned, as a smaller page.
+ * Maximum number of broken records of a page that are requested alone to learn their text. When it is reached, the reader returns a smaller
+ * page instead: the first half of the records in front of the last broken one.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */
@@ -162,7 +162,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the records of the page from a list offset on. Broken records that directly follow the first broken one are added to `row`.
+   * Reads the records of the page that follow a broken record, from list offset `offset` on, and emits their response. If the record at
+   * `offset` is broken as well, adds it to `row`, the adjacent broken records so far, and continues with the next offset. Errors if there
+   * are too many.
    */
   #behind(row: (Answer | BrokenResponse)[], offset: number): Observable<Answer> {
     const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);

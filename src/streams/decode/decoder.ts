@@ -73,7 +73,10 @@ export function encodingDecoder(
 interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 'stamps'> {
   /** Returns the stored digest of the published record with this key; undefined if there is none. */
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
-  /** Returns the stored run whose first record has this key; undefined if there is none. Default: no runs are known. */
+  /**
+   * Returns the stored run (adjacent records that are recognized together) whose first record has this key; undefined if there is none.
+   * Default: no runs are known.
+   */
   readonly knownRun?: (key: string) => KnownRun | undefined;
   /** Computes the digest of the bytes of a run (adjacent records of a page). Default: {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;

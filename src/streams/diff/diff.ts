@@ -33,7 +33,10 @@ export interface ReadRecords {
   readonly gone?: readonly string[];
   /** Records that the API shows as deleted. None of their keys is in `records` or `runs`. Default: no records. */
   readonly tombstones?: readonly KeyedRecord[];
-  /** Begin and end of the read. Can be left out if reads never overlap. */
+  /**
+   * Begin and end of the read, as numbers of the list's logical clock, by which overlapping reads are recognized. Without it the read
+   * counts as newer than all reads before it.
+   */
   readonly span?: Span;
   /**
    * Age of the response. Records of a read without an age are never held back until a second read confirms them (see

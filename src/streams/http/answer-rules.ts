@@ -59,7 +59,7 @@ export class AnswerRules {
     return this.#headers.free?.includes(status) === true;
   }
 
-  /** Number of requests that the response says remain; undefined if it does not say. */
+  /** Number of requests that are left in the quota, as a header of the response states it; undefined if it does not. */
   remaining(answer: Answer): number | undefined {
     const { remaining } = this.#headers;
     const text = remaining && headerOf(answer.headers, remaining.header);

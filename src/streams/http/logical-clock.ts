@@ -15,7 +15,8 @@ export interface LogicalClock {
   /** Registers that a request is about to be sent. Returns the begin of the read, which identifies it in the other methods. */
   begin(): number;
   /**
-   * Registers that the response of a read has arrived, and returns the read's span. The read stays open until {@link LogicalClock.settle}.
+   * Registers that the response of a read has arrived, and returns the read's begin and end as numbers of this clock. The read stays open
+   * until {@link LogicalClock.settle}.
    */
   answered(begin: number): Span;
   /**

@@ -14,8 +14,9 @@ export interface ListQuery {
   /** Number of records per page. */
   readonly pageSize?: number;
   /**
-   * Value of `{after}` or `{cursor}`; for paging `link` the address of the page; for pages without a chosen size the number of the page.
-   * Undefined for the first page, and in a list that is paged by offset.
+   * Start of the requested page in a list that is not paged by offset. For paging `link`, it is the address of the page. For pages whose
+   * size the request does not state, it is the number of the page. Otherwise it is the value of the variable `{after}` or `{cursor}` in the
+   * list's description. Undefined for the first page.
    */
   readonly cursor?: string;
   /** Earliest modification date, as the API writes dates. Without it there is no window. */
@@ -44,7 +45,7 @@ export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'bo
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The name of each page variable as its value, for {@link RequestPlan.url}. */
+/** Values of the page variables in {@link RequestPlan.url}, an address for messages: each variable has its name as the value. */
 const NO_PAGE: Variables = Object.fromEntries(
   ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
 );

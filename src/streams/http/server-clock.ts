@@ -44,8 +44,9 @@ export interface ServerClock {
   /** Updates the estimate with the modification times of records that were read. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Updates the estimate with the modification times of records that a poll has read. A stamp later than `newest`, up to which the previous
-   * poll read everything, belongs to a recent change. Its lag behind `Date` is therefore the lag of the clock of stamps.
+   * Updates the estimated lag of stamps (modification times) behind `Date` with the stamps of records that a poll has read. Only stamps
+   * later than `newest` are used: the previous poll has read everything up to that time, so they belong to recent changes, and their lag is
+   * that of the server's clock.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
@@ -108,8 +109,8 @@ class EstimatedClock implements ServerClock {
   #stepMs = STEPS_MS[0]!;
   #offsetMs = 0;
   /**
-   * Smallest lag of a stamp behind `Date`, in ms. `far` is the smallest among all stamps, `near` among those of new changes that polls
-   * read.
+   * Smallest lag of a stamp (modification time of a record) behind the `Date` header, in ms. `far` is the smallest among all stamps, `near`
+   * among those of recent changes that polls have read.
    */
   readonly #lag = { far: Infinity, near: Infinity };
 
@@ -192,7 +193,10 @@ class EstimatedClock implements ServerClock {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Updates the estimate with one stamp, in epoch ms, to which `#correctionMs` has already been added. */
+  /**
+   * Updates the newest stamp, the lag behind `Date` and the resolution of stamps with one stamp, in epoch ms, to which `#correctionMs` has
+   * already been added.
+   */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);

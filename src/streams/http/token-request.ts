@@ -25,7 +25,10 @@ export interface TokenRequest {
   readonly life: NonNullable<LoginDescription['life']>;
   /** Returns the parts of the request, for these values of credentials and parameters. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
-  /** Whether the server refused the credentials. Its own refusals are JSON; firewalls and proxies in front of it send HTML or text. */
+  /**
+   * Returns whether a response is the server's refusal of the credentials, and not one of a firewall or proxy in front of it: those send
+   * HTML or text, the server sends JSON. `stated`: meaning that the description gives to the status.
+   */
   readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;
 }
 

@@ -46,7 +46,10 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 
 /** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
-  /** Whether the page continues the scan without a gap: it contains an anchor. Also true if it needs none (first page, or `isBlind`). */
+  /**
+   * Whether the page continues the scan without a gap: it contains an anchor, a record that was read before and is unchanged. Also true for
+   * a page that needs none: the first page of the list, or a page that is accepted without one (`isBlind`).
+   */
   readonly anchored: boolean;
   /**
    * Whether unchanged records are in a different order than when the scan read them before. The list then has no total order, and records
@@ -75,7 +78,10 @@ export interface JoinOptions {
   readonly contents?: ContentDigests;
 }
 
-/** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
+/**
+ * Number of a scan's newest pages whose anchors (records by which a later page is joined to them) are stored. If it is too small, a scan
+ * that steps back several times meets no anchor.
+ */
 const ANCHORED_PAGES = 4;
 /** Maximum number of page starts in {@link Position.earlier}. */
 export const MAX_EARLIER = ANCHORED_PAGES;
@@ -267,7 +273,7 @@ class AnchorPage {
 /** Number of adjacent keys (its own and earlier ones) in the digest of a record without comparable fields. They change if it moves. */
 const NEIGHBOURS = 5;
 
-/** Whether a record without the left-out fields (`left`) has only the fields of which its key is made. */
+/** Whether a record has only the fields of its key once the ignored fields are left out. `left`: the record without the ignored fields. */
 function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
   if (!isJsonObject(left)) return false;
   const members = Object.entries(left);
@@ -304,7 +310,7 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;
-/** Prefix of digests of bytes. No digest of content begins with it. */
+/** Prefix of anchor digests made from a record's bytes. Digests made from a record's content are base64url, which has no `=`. */
 const BY_BYTES = '=';
 
 function digestOfBytes(digest: string): string {

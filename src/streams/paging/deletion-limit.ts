@@ -5,7 +5,7 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the last full scan before the first keys of this held-back range went missing. */
+  /** Number of the full scan before the one that first missed keys of this held-back range. */
   readonly from: number;
   /** Number of the newest full scan in which keys of this held-back range went missing. */
   readonly to: number;
@@ -29,7 +29,10 @@ export interface MissingKeyCounts {
 
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether the keys of a held-back range that were not seen again are within the limit: the scans without the other keys were wrong. */
+  /**
+   * Whether a held-back range has shrunk because keys were seen again, so that its remaining keys are within the limit. The full scans that
+   * had missed the other keys were wrong.
+   */
   readonly hasRecovered: boolean;
 }
 
@@ -66,13 +69,18 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Checks the keys that a full scan did not show against the deletion limit. Keys that went missing since the previous full scan are checked
- * together, and only once. If they are within the limit, they are never held back later, however many others wait for their proof.
- * Otherwise they are held back as one range, identified by the numbers of the sweeps that saw them last. Keys that go missing in the next
- * scan join that range, because the cause may have set in during a scan. A range stays held back, even if the list grows, until the
- * operator raises the limit, or enough of its keys are seen again for the rest to be within it.
+ * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show, and returns the ranges of keys whose
+ * deletions are held back.
  *
- * @param at `judged` and `number`: numbers of the previous and of this full scan; `known`: number of published records.
+ * Keys that went missing since the previous full scan are checked together, and only once. If they are within the limit, they are never
+ * held back later, however many other keys wait for the proof of their deletion. Otherwise they are held back as one range
+ * ({@link HeldBack}). Keys that go missing in the next full scan join that range, because the cause may have set in during a scan. A range
+ * stays held back, even if the list grows, until the operator raises the limit, or until so few of its keys are still missing that they
+ * are within the limit.
+ *
+ * @param missing Number of missing keys: all, new ones, and those in each range of `at.heldBack`.
+ * @param at `judged`, `number`: numbers of the previous full scan and of this one. `known`: number of published records. `heldBack`: ranges
+ * held back so far.
  */
 export function judgeMissing(
   missing: MissingKeyCounts,

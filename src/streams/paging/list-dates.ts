@@ -103,7 +103,7 @@ export class ListDates {
     this.#forms = formsOf(this.#times).filter(({ end }) => end === 'none' || this.canEnd);
   }
 
-  /** Whether a parameter of the list sends the end of a window. */
+  /** Whether the list has a parameter for the end of a window of modification dates. */
   get canEnd(): boolean {
     return this.#to !== undefined;
   }

@@ -32,7 +32,10 @@ export interface ReceivedPage {
 
 /** A kind of paging. Only its implementations know how a list is paged. */
 export interface Pager {
-  /** Whether pages overlap, so that anchors show whether a page continues the one before. If not, every page is accepted. */
+  /**
+   * Whether each page begins with records of the previous page, so that a known record (an anchor) shows that no record is missing between
+   * the two. If false, every page is accepted.
+   */
   readonly overlaps: boolean;
   /** Returns the page to request for a position. */
   placeAt(at: Position): PagePlace;
@@ -44,8 +47,8 @@ export interface Pager {
    */
   placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
   /**
-   * Evaluates how the server treats requests for pages. If pages were not where they were requested, returns the position from which to
-   * read again; otherwise undefined.
+   * Records the page size and the list offset that the server served for a request, and reports troubles to `tell`. Returns the position
+   * from which to read again if pages did not begin at the requested offsets; otherwise undefined.
    */
   observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
   /** Whether the list continues after a page, by what the response shows. */
@@ -145,7 +148,10 @@ class OffsetPager implements Pager {
     return false;
   }
 
-  /** Reports a short page to the plan as not the last one, once the page after it has records: the server may serve no larger pages. */
+  /**
+   * Tells the plan, once a page follows a short page (one with fewer records than requested), that the short page was not the last one: the
+   * server may serve no larger pages.
+   */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
     if (short?.end === begin && length > 0) {
@@ -155,8 +161,9 @@ class OffsetPager implements Pager {
   }
 
   /**
-   * Returns the position of the page that overlaps the end of this one. In a list that ends with an empty page, a page without new records
-   * is followed by the page directly after its last record: if that page is empty, the list has ended.
+   * Returns the position of the next page. Normally that page begins some records before the end of this one, to show that no record is
+   * missing between them. But if only an empty page shows where the list ends, and this page has no new records, then the next page begins
+   * directly after this one: if it is empty, the list has ended.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;

@@ -83,7 +83,9 @@ export class PagesAhead {
     );
   }
 
-  /** Cancels the requests of pages that were not used. */
+  /**
+   * Cancels the requests that were made ahead and whose pages have not been used, and passes the responses that have arrived to `onDrop`.
+   */
   drop(): void {
     const dropped = this.#asked;
     this.#asked = [];

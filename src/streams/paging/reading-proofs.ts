@@ -13,7 +13,10 @@ export interface ProvingScan {
   readonly beganAt: number;
   /** When the scan's last page was read or, if it awaits polls, when they had read all changes. Epoch ms on the local clock. */
   readonly at: number;
-  /** Count and digest of the keys that the scan read. Set if it proves deletions only with a second scan that read the same keys. */
+  /**
+   * Count and digest of the keys that the scan read. Set if the scan proves deletions only together with a second scan that read the same
+   * keys.
+   */
   readonly keys?: TallyText;
 }
 

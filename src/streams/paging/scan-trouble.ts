@@ -11,7 +11,10 @@ export type ScanTrouble =
   | 'adrift'
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
-  /** A repetition of the scan is over, or finds no new records, and fewer have been read than `total`, which did not change. */
+  /**
+   * The scan is being repeated, and has still read fewer distinct records than the unchanged `total` when it reaches the end of the list or
+   * a page without new records.
+   */
   | 'short'
   /** The last repetition was still reordered or short, or the scan was endless without a `total`: records may have been missed. */
   | 'unsettled'

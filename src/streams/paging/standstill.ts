@@ -88,7 +88,10 @@ export class Standstill {
     for (const { key, json } of withKeys(records, keys)) this.#anchors.set(key, json);
   }
 
-  /** Processes a page without an anchor. Each third call returns the fields that seem to differ in every response, others none. */
+  /**
+   * Counts a page without an anchor, and compares its records with earlier ones of the same keys. Returns the fields that seem to differ in
+   * every response, but only at each third such page; at all others an empty array.
+   */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;
     if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;

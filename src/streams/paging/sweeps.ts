@@ -105,7 +105,7 @@ export interface SweepPace {
   readonly startNow$?: Observable<unknown>;
 }
 
-/** When a missing key counts as deleted. */
+/** Rules by which the record of a missing key (one that the newest full scan did not show) counts as deleted. */
 export interface DeletionRules {
   /** How long a key has to stay missing before it counts as deleted, in ms. */
   readonly proofMs: number;
@@ -162,8 +162,8 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proof up to which the maximum wait for the next sweep grows. While missing keys wait for a proof,
- * that maximum is `proofMs` after the first such sweep, and doubles with each further one: up to 8 times `proofMs`.
+ * Maximum of the count of consecutive sweeps that proved no missing key absent. While keys are missing, the wait for the next sweep is at
+ * most `proofMs` after the first such sweep, and twice as long after each further one that is counted: up to 8 times `proofMs`.
  */
 const MAX_DOUBLED = 4;
 

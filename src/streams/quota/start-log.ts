@@ -11,8 +11,8 @@ export type WorkOutcome = 'answered' | 'failed' | 'free';
 /** Minimum number of measured latencies for an estimate of the minimum latency. With fewer, the estimate is 0. */
 const MIN_SAMPLES = 10;
 /**
- * Number of the newest latencies that are retained even if they are older than one window: if only a few were retained, all of them might
- * have been delayed.
+ * Number of newest latencies that are retained for the estimate even if they are older than the quota's window. If it is too small, all of
+ * them may be delayed, and the minimum latency is overestimated.
  */
 const MAX_SAMPLES = 100;
 /**

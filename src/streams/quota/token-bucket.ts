@@ -41,7 +41,7 @@ export interface TokenBucketOptions {
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
   readonly lateMs?: number;
-  /** Condition for starts in addition to the quota. Default none. */
+  /** Condition under which requests may start, in addition to the quota. Default none. */
   readonly gate?: Gate;
 }
 
@@ -54,7 +54,7 @@ export interface Gate {
   opensAt(now: number, rank: number): number;
   /** Called when requests wait for a start although {@link opensAt} returns Infinity for the lanes of all of them. */
   want(): void;
-  /** Emits when the result of {@link opensAt} may have become earlier, so that it must be called again. */
+  /** Emits when the gate may open earlier than {@link opensAt} has returned. The caller then calls {@link opensAt} again. */
   readonly opened$: Observable<unknown>;
 }
 

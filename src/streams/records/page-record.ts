@@ -37,7 +37,7 @@ export interface KnownRun {
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
-/** A record of a {@link KnownRun}. */
+/** A record of a run: of the adjacent records in a {@link KnownRun}, which are recognized together by a digest of their bytes. */
 export interface KnownMember {
   readonly key: string;
   /** Index of the record's first byte, within the bytes of the run of records that contains it. */

@@ -50,7 +50,10 @@ export class Stamps {
     return this.#created === undefined ? null : this.#timeIn(json, this.#created);
   }
 
-  /** Returns a transcoded record's modification time in epoch ms; null if none. `instants` must begin with those in {@link wanted}. */
+  /**
+   * Returns a transcoded record's modification time in epoch ms; null if it has none. `instants` are the times that the transcoder returned
+   * for `wanted.instants`, in that order; more may follow.
+   */
   updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.updatedAt(fields);
     for (let nth = 0; nth < this.#updated.length; nth++) {

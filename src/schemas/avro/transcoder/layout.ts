@@ -12,8 +12,8 @@ export const RESULT_OUT = 0;
 export const RESULT_NOTES = 4;
 
 /**
- * Address of the path to the value being read. Each step is one integer: the type id of a field, or `~index`, which is negative, for an
- * item of an array.
+ * Address, in WebAssembly's memory, of the path from the record to the value that is being read. Each step of the path is one integer: the
+ * type id of a field, or `~index`, which is negative, for an item of an array.
  */
 export const STEPS = 1_024;
 /** Maximum nesting depth of a value that WebAssembly encodes, in steps of its path; deeper values are left to JavaScript. */
@@ -26,7 +26,10 @@ export const PROGRAM = 4_096;
  * without a field.
  */
 export const NOTES = 2 * WASM_PAGE;
-/** Address of the output: the record's fields in Avro. One byte, a hole, stands for each value that is left to JavaScript. */
+/**
+ * Address, in WebAssembly's memory, of the output: the fields of the record in Avro. In place of each value that JavaScript has to encode,
+ * the output has one placeholder byte, a hole.
+ */
 export const OUT = 3 * WASM_PAGE;
 /** Address of the input window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;

@@ -91,8 +91,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Parses and encodes a value that WebAssembly has left out. Returns false if the value does not end where WebAssembly found its end: the
-   * whole object has to be parsed then.
+   * Parses and encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if the
+   * value does not end where WebAssembly found its end: then the whole record has to be parsed.
    */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
@@ -157,7 +157,10 @@ function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
 
-/** Compares two notes by their output offset. Notes are created in the order of the page, which may differ from the order of the schema. */
+/**
+ * Compares two notes (descriptions of values that WebAssembly did not encode) by the index of their values in the output. Notes are created
+ * in the order of the page, which may differ from the order of the schema.
+ */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
