@@ -89,7 +89,7 @@ export class Quotas {
   readonly #loginLimit: Limit;
   readonly #described: DescribedQuota;
   readonly #rules: AnswerRules;
-  /** Open quotas of lists by name. */
+  /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
   readonly #secondLimits: SecondLimit[] = [];

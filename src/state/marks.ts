@@ -138,8 +138,9 @@ export class Marks {
   }
 
   /**
-   * Stores a new run, whose records were read one by one by the sweep with the number `sweep`. Does nothing if the store has a head for the
-   * run's id, or if any of the records is in another run that is not retired, has no stored image, or has no payload digest.
+   * Stores a new run (adjacent records of a page, which later reads recognize as a unit). Its records were read one by one by the sweep
+   * with the number `sweep`. Does nothing if the store has a head for the run's id, or if any of the records is in another run that can be
+   * recognized, has no stored image, or has no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {
@@ -173,7 +174,10 @@ export class Marks {
     });
   }
 
-  /** Records that the image of a key was deleted. Deletes the key's mark. The key's run is retired: it is never recognized again. */
+  /**
+   * Records that the image of a key was deleted. Deletes the key's mark, which says when the key was last seen. If the key is in a run
+   * (adjacent records recognized as a unit), the run is never recognized again.
+   */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
     if (run) this.#retire(run.id);

@@ -20,8 +20,8 @@ export interface QuotaLedger {
 export interface Lease {
   readonly isLeaseValid: () => boolean;
   /**
-   * Requests a lease: starts to write a declaration of requests, unless one is being written. {@link leaseBegan$} emits once it is
-   * committed.
+   * Requests a lease (the right to send requests to the API for some ten seconds): starts to write a declaration of requests, unless one is
+   * being written. {@link leaseBegan$} emits once it is committed.
    */
   readonly requestLease: () => void;
   readonly leaseBegan$: Observable<void>;

@@ -59,7 +59,10 @@ export class FailingOffsets {
     places.splice(0, Infinity, ...others, place);
   }
 
-  /** Removes the failing offsets of one page, so that its failing record is searched for again. */
+  /**
+   * Forgets the known failing offsets within one page, so that a failing record of this page is searched for again. `isDated`: whether the
+   * page belongs to a window of dates.
+   */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);

@@ -23,7 +23,10 @@ export interface ServerClock {
    * window that ends too late does no harm.
    */
   latest(localTime: number): number;
-  /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
+  /**
+   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
+   * Undefined before the first `Date` header. `localTime`: the current local time.
+   */
   now(localTime: number): number | undefined;
   /**
    * Stores the server's time at the start of a request, as the response shows it.
@@ -95,7 +98,7 @@ export function serverClock(): ServerClock {
 
 class EstimatedClock implements ServerClock {
   #date: number | undefined;
-  /** Local time when the newest `Date` arrived, in ms. */
+  /** Local time at which the newest `Date` header arrived, in ms. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**

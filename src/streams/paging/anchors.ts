@@ -24,7 +24,7 @@ export interface Position {
   readonly anchors: readonly (readonly Anchor[])[];
   /** Number of consecutive steps back to earlier offsets that led to this position. */
   readonly stepsBack: number;
-  /** Fields that the digests of the anchors leave out, as sorted JSON Pointers. Undefined if no fields are left out. */
+  /** Fields left out of the content whose digests are in `anchors`, as sorted JSON Pointers. Undefined if no fields are left out. */
   readonly leftOut?: readonly string[];
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;

@@ -38,7 +38,10 @@ export interface PollPage {
 export interface PollOptions {
   /** Scans a window: emits all its pages. */
   readonly scan: (window: Window) => Observable<ScanPage>;
-  /** Scans a window of the lookback chain, concurrently with `scan`. Default: `scan`. */
+  /**
+   * Scans a window of the lookback polls, which read the recent past again to find records that became visible late. Runs concurrently with
+   * `scan`. Default: `scan`.
+   */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
   /**
    * Formats a window's bounds as the list parses them. The window begins at `from` and should include `latest`, both in epoch ms. Default:

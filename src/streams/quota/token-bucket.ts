@@ -130,7 +130,9 @@ type EndWork = (outcome: WorkOutcome) => void;
 /** Name of the property in an error's `context` that is true if the server does not count the failed request against the quota. */
 export const COSTS_NOTHING = 'costsNothing';
 
-/** A {@link Limit} of rank 0 that also creates lanes of any rank, which use the same tokens. */
+/**
+ * A {@link Limit} with rank 0, which also creates further limits, called lanes. Each lane has a rank; all use the tokens of this bucket.
+ */
 export interface TokenBucket extends Limit {
   /**
    * Creates a lane: a limit with its own rank and share that uses the tokens of this bucket.
@@ -186,7 +188,10 @@ export function sharedBucket(options: TokenBucketOptions): SharedBucket {
   });
 }
 
-/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer for the next start. */
+/**
+ * Implementation of {@link TokenBucket}: the lanes with their waiting requests, the logs of request starts, and the timer for the next
+ * start.
+ */
 class Bucket {
   readonly #options: TokenBucketOptions;
   readonly #scheduler: SchedulerLike;
@@ -383,7 +388,7 @@ class Bucket {
   }
 }
 
-/** Calls `want` for each lane of another bucket that a request waits for and whose gate is closed. */
+/** Calls `want` of each lane of another bucket whose closed gate holds up one of the requests that wait in the lanes `waiting`. */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {
