@@ -7,7 +7,10 @@ export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Returns when a run was last seen and last read, and whether it is retired; undefined if no mark refers to the run. */
+  /**
+   * Returns the entry of a run (adjacent records recognized as a unit): when the run was last seen and last read, and whether it can still
+   * be recognized. Undefined if no key's mark refers to the run.
+   */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
   /**
@@ -57,7 +60,10 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** Returns a key's own mark; {@link UNMARKED} if none is stored. Only {@link sighting} includes later sightings of the key's run. */
+  /**
+   * Returns the mark that is stored for a key: when the key was last seen, and data about its record. {@link UNMARKED} if none is stored.
+   * If the key is in a run, the run may have been seen later than the mark says; {@link sighting} takes that into account.
+   */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;

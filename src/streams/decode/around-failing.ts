@@ -225,9 +225,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. The text does not change while the record stays between the
- * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text does not name them.
+ * Returns the text of the dead letter for a record that no response contains. The text names the record's position by its neighbour, so it
+ * does not change while the record stays between the same neighbours, and the record is reported once.
  *
+ * @param isDated Whether the record is missing in a window of dates. Neighbours change there, so the text does not name the neighbour.
  * @param key Key of the nearest readable record before the missing one.
  * @param nth Number of failing records between the readable record and the missing one.
  */

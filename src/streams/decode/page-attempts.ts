@@ -126,7 +126,10 @@ export class PageAttempts {
   readonly query: PageQuery;
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
-  /** Begin of the span of a response that is joined from parts. It is earlier than the begin of each part. */
+  /**
+   * Begin of the responses that are joined from several reads, on the list's logical clock. It is earlier than the begin of each of these
+   * reads.
+   */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;

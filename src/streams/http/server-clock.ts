@@ -107,7 +107,9 @@ class EstimatedClock implements ServerClock {
    */
   #ahead: number | undefined;
   #reachMs = 0;
-  /** Resolution of the stamps seen so far, in ms: the largest value in `STEPS_MS` that divides every stamp, or 1 if none does. */
+  /**
+   * Resolution of the modification times seen so far, in ms: the largest value in `STEPS_MS` that divides each of them, or 1 if none does.
+   */
   #stepMs = STEPS_MS[0]!;
   #offsetMs = 0;
   /**
@@ -188,8 +190,8 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Correction that is added to each stamp, in ms. If the offset of the date parameters is negative: that offset minus one hour for
-   * daylight saving. Otherwise 0.
+   * Correction that is added to each modification time of a record, in ms. If the offset of the date parameters is negative: that offset
+   * minus one hour for daylight saving. Otherwise 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;

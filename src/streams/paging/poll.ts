@@ -191,8 +191,8 @@ class ScanChain {
   }
 
   /**
-   * Repeats the scan. After the nth scan, the next one starts when `leastMs(nth)` ms have passed since the start of the nth, or when `now$`
-   * emits.
+   * Repeats the scan without end, and emits the pages of all scans. After the nth scan, the next one starts when `leastMs(nth)` ms have
+   * passed since the start of the nth, or when `now$` emits.
    */
   scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
     const { scheduler } = this.#options;

@@ -5,7 +5,7 @@ import { PageRecord } from '../records/page-record.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
-/** A full scan that read every record that the API served. */
+/** A full scan that read every record that the API served, so that it can prove deletions together with another such scan. */
 export interface ProvingScan {
   /** Number of the sweep, from 1. */
   readonly number: number;
@@ -23,7 +23,10 @@ export interface ProvingScan {
  */
 const MAX_PROVING_SCANS = 10;
 
-/** Returns the scans to retain as proofs, oldest first. Of the scans at least `proofMs` older than `next`, only the newest is retained. */
+/**
+ * Returns the scans to retain, so that they can prove deletions with a later scan, oldest first: those in `before`, and `next` if enough
+ * time has passed. Of the scans at least `proofMs` older than `next`, only the newest is retained.
+ */
 export function addProvingScan(
   before: readonly ProvingScan[],
   next: ProvingScan,

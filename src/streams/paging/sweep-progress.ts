@@ -276,8 +276,9 @@ function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak
 }
 
 /**
- * Whether a sweep whose pages overlap has the proof `anchored`: the list kept its order and was read to its end, and records that moved are
- * read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of a missing key.
+ * Whether a sweep whose pages overlap has the proof `anchored`. It has if the list kept its order and was read to its end, and if records
+ * that moved are read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of
+ * a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,

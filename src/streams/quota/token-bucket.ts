@@ -52,7 +52,10 @@ export interface Gate {
    * open; Infinity means that it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
-  /** Called when requests wait for a start although {@link opensAt} returns Infinity for the lanes of all of them. */
+  /**
+   * Called when requests wait and it is not known when one of them can start, usually because {@link opensAt} returns Infinity for all of
+   * their lanes.
+   */
   want(): void;
   /** Emits when the result of {@link opensAt} may have become earlier, so that it must be called again. */
   readonly opened$: Observable<unknown>;
@@ -262,7 +265,10 @@ class Bucket {
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   }
 
-  /** Returns the request of a lane that may start first, with its index in the line and the earliest time of its start. */
+  /**
+   * Returns the waiting request of a lane that may start first, with its index in the lane's queue and the earliest time of its start.
+   * `opens`: time from which the bucket has a token. All times are in ms.
+   */
   #firstOf(lane: Lane, now: number, opens: number) {
     const at = this.#startsAt(lane, now, opens);
     let first = { lane, index: 0, at: Infinity };
