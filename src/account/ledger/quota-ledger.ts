@@ -42,7 +42,7 @@ export class DeclaredQuota implements QuotaLedger {
   /** Number of requests that may still start in this lease. */
   #remainingStarts = 0;
   #startsSinceDeclared = 0;
-  /** Whether a request has waited for a declaration since the newest declaration was sent. */
+  /** Whether a request has waited for a lease since the newest declaration (by which leases begin) was sent. */
   #isWanted = false;
 
   /**
@@ -110,7 +110,10 @@ export class DeclaredQuota implements QuotaLedger {
     this.#isWanted = false;
   }
 
-  /** Called when a declaration is committed. `more` is the number of requests that may start with it. */
+  /**
+   * Called when a declaration of this process's requests is committed, which begins a lease. `more`: number of requests declared to start
+   * with it.
+   */
   leaseBegan(more: number): void {
     this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
   }

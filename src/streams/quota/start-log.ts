@@ -118,7 +118,7 @@ export class StartLog {
     };
   }
 
-  /** Number of starts that count against the quota at `now` (ms). */
+  /** Number of request starts of this lane that count against the quota at `now` (ms). */
   used(now: number): number {
     if (this.#isEmpty) return 0;
     this.#forget(now);

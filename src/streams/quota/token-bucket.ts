@@ -280,7 +280,7 @@ class Bucket {
     return first;
   }
 
-  /** Grants starts while tokens are available, and then sets the timer for the next start. */
+  /** Lets waiting requests start while tokens are available, and then sets the timer for the next start. */
   #drain(): void {
     const { onStart, gate } = this.#options;
     this.#wakeUp = undefined;
