@@ -46,7 +46,7 @@ export interface SweepProgress {
   /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
-  /** How strongly the newest complete sweep proves that keys it did not read are absent from the list. */
+  /** How strongly the newest sweep that has ended proves that keys it did not read are absent from the list. */
   readonly proof: Proof;
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
