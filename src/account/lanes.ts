@@ -54,8 +54,9 @@ type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' |
 export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
- * Combines the lanes that a list has in its quotas: in `all`, which other lists may share, and in `own`, if there is a second one. A
- * request needs a token of each quota and of each limit in `further`. Waiting requests are served in the order of `all`.
+ * Combines the lanes of a list that is limited by several quotas. A request then needs a token of its lane in `all` (a quota that other
+ * lists may share), of its lane in `own` (a second quota, if the list has one), and of each limit in `further`. Waiting requests are served
+ * in the order of `all`.
  */
 export function lanesTogether(
   all: BucketLanes,

@@ -47,8 +47,8 @@ export interface QuotasOptions {
    */
   readonly writer?: LedgerWriter;
   /**
-   * Id of this process. {@link Quotas.inherit} stores it in `writer`: from then on, the stored request times are those of this process.
-   * Default: no id is stored.
+   * Id of this process. {@link Quotas.inherit} passes it to `writer`: the request times that are stored from then on are those of this
+   * process. Default: no id is stored.
    */
   readonly instance?: string;
   /** `onQuotaShared` is called once for each quota, when the API's responses show that others use it, too. Default: not called. */
@@ -89,7 +89,7 @@ export class Quotas {
   readonly #loginLimit: Limit;
   readonly #described: DescribedQuota;
   readonly #rules: AnswerRules;
-  /** Open quotas of lists by name. */
+  /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
   readonly #secondLimits: SecondLimit[] = [];

@@ -16,7 +16,7 @@ export type { ClientCredentials } from '../core/client-tokens.ts';
 export interface ApiConfig {
   /** Base URL of the API, without a trailing `/`. The paths of the description follow it. */
   readonly baseUrl: string;
-  /** Address of the login or the OAuth 2 token endpoint; without effect if the API has none. */
+  /** Address of the login or the OAuth 2 token endpoint; not used if the API has no login. */
   readonly loginUrl: string;
   /** The credentials that the API description uses, by their names in the description, such as `api_key`. */
   readonly credentials: Readonly<Partial<Record<CredentialName, Secret>>>;

@@ -213,7 +213,7 @@ class RecentTallies {
     );
   }
 
-  /** Stores a copy of the partition's count and digest as they are after the event at `offset`. */
+  /** Stores a copy of `tally`: count and digest of the partition's live keys after the event at `offset`. */
   record(partition: number, offset: number, tally: KeyTally): void {
     let recent = this.#partitions.get(partition);
     if (!recent) this.#partitions.set(partition, (recent = []));

@@ -65,7 +65,7 @@ export interface Table<Image> {
    * error that `select` throws; after an error the table is not updated. Completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
-  /** Stops updating the table. Its records stay readable. */
+  /** Stops applying new events of the topic to the table. The records in the table stay readable. */
   close(): void;
 }
 
@@ -200,7 +200,10 @@ class TopicTable<Image, Held> implements Table<Held> {
 interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
-  /** Key of the partition's newest event that is not a tombstone, if that event was outdated; else null. */
+  /**
+   * If the partition's newest event, apart from tombstones, was outdated: its key. A tombstone of that key is then outdated too. Otherwise
+   * null.
+   */
   readonly late: string | null;
 }
 

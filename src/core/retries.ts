@@ -110,7 +110,7 @@ export const KAFKAJS_RETRIES = {
   /** Maximum number of retries of one request of the running service. They take about four seconds in all. */
   service: 7,
   /**
-   * Retries of one request of a command, and of the check when the service starts. They take about one second in all, so that an
+   * Number of retries of one request of a command, or of the check when the service starts. They take about one second in all, so that an
    * unreachable Kafka is reported soon.
    */
   command: 5,

@@ -43,7 +43,7 @@ interface Endpoints {
   readonly stop: () => Promise<void>;
 }
 
-/** Kafka and registry that are named in the settings, or run in containers. */
+/** Kafka and registry at the addresses in the settings (`settings`), or in containers (`docker`). */
 export interface PlainServices extends Endpoints {
   readonly origin: 'settings' | 'docker';
 }

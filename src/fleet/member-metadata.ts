@@ -12,7 +12,7 @@ export interface MemberMetadata {
   readonly configured: readonly string[];
   /** Accounts that the member serves or that are assigned to it, by name. */
   readonly owned: ReadonlyMap<string, OwnedAccount>;
-  /** Accounts assigned to the member, and accounts whose images are in its state folder. */
+  /** Accounts assigned to the member, and accounts whose images (records as published) are in its state folder. */
   readonly warm: readonly string[];
   /**
    * Digest of the API key of each account whose file the member has. A leaving member instead sends the digests of the accounts that it

@@ -133,7 +133,10 @@ const updated: Experiment = {
   },
 };
 
-/** Creates an experiment: requests the first page a second time, and compares the order of the unchanged records. */
+/**
+ * Creates an experiment that tests whether unchanged records keep their order: it requests the first page a second time, `afterMs` ms after
+ * the first time (default: at once), and compares the order.
+ */
 const order = (name: string, afterMs = 0): Experiment => ({
   claim: 'order',
   ...{ name, afterMs },

@@ -17,7 +17,7 @@ export interface Gap {
  */
 export interface KeyGap {
   readonly partition: number;
-  /** Number of live keys that were published to the partition. `now`: the number of live keys that are in it. */
+  /** Number of live keys of the partition according to what was published. `now`: the number of live keys that are in the partition. */
   readonly before: number;
   readonly now: number;
 }

@@ -3,7 +3,7 @@ import { Random } from './random.ts';
 
 /** A fault to inject into responses, with the conditions that a request must meet and how often the fault applies. */
 export type FaultSpec = FaultKind & {
-  /** Affects only requests to this endpoint. Default `*`: all endpoints. */
+  /** Endpoint whose requests are affected. Default `*`: all endpoints. */
   readonly endpoint?: Endpoint | '*';
   /** Number of requests that the fault affects before it ends. Default: unlimited. */
   readonly times?: number;

@@ -92,8 +92,8 @@ function wholeNumber(text: string): number | undefined {
 }
 
 /**
- * Parses a bound of a date window as local time in `parameterZone`. Returns epoch ms, or undefined if it is malformed. A date without a
- * time means midnight.
+ * Returns the instant that a date parameter means, in epoch ms; undefined if the text is malformed. Times are taken as local times in
+ * `parameterZone`. A date without a time means midnight, and with `dates` `days` every time does.
  */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);

@@ -1,6 +1,6 @@
 /**
- * Capacity of one block, in ids. A full block is split. With larger blocks insertions are slower; with smaller blocks the list of blocks is
- * longer.
+ * Maximum number of ids in one block of the sequence. A full block is split. With larger blocks insertions are slower; with smaller blocks
+ * the list of blocks is longer.
  */
 const BLOCK = 1024;
 

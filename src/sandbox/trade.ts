@@ -91,7 +91,10 @@ export class Trade {
     };
   }
 
-  /** Returns the templates that all accounts share. They are created once, because they take most of the time and memory. */
+  /**
+   * Returns a list's templates (generated records, from which further ones are made), which all accounts share. They are created once,
+   * because they take most of the time and memory.
+   */
   sharedTemplates(resource: Resource): readonly Template[] {
     let made = this.#templates.get(resource);
     if (!made) this.#templates.set(resource, (made = this.templates(resource, this.seed)));

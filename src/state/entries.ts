@@ -76,7 +76,7 @@ const RUN = {
   isFirst: PAYLOAD_DIGEST.end + 8,
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
-/** Text that is prepended to the key before a mark's checksum is computed, if the key belongs to a run. */
+/** Prefix of a key when the checksum of its mark (its entry in the image store) is computed, if the key belongs to a run. */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {

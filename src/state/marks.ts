@@ -7,7 +7,10 @@ export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Returns when a run was last seen and last read, and whether it is retired; undefined if no mark refers to the run. */
+  /**
+   * Returns the entry of a run (adjacent records recognized as a unit): when the run was last seen and last read, and whether it can still
+   * be recognized. Undefined if no key's mark refers to the run.
+   */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
   /**
@@ -60,7 +63,10 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** Returns a key's own mark; {@link UNMARKED} if none is stored. Only {@link sighting} includes later sightings of the key's run. */
+  /**
+   * Returns the mark that is stored for a key: when the key was last seen, and data about its record. {@link UNMARKED} if none is stored.
+   * If the key is in a run, the run may have been seen later than the mark says; {@link sighting} takes that into account.
+   */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
@@ -141,8 +147,9 @@ export class Marks {
   }
 
   /**
-   * Stores a new run, whose records were read one by one by the sweep with the number `sweep`. Does nothing if the store has a head for the
-   * run's id, or if any of the records is in another run that is not retired, has no stored image, or has no payload digest.
+   * Stores a new run (adjacent records of a page, which later reads recognize as a unit). Its records were read one by one by the sweep
+   * with the number `sweep`. Does nothing if the store has a head for the run's id, or if any of the records is in another run that can be
+   * recognized, has no stored image, or has no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {
@@ -176,7 +183,10 @@ export class Marks {
     });
   }
 
-  /** Records that the image of a key was deleted. Deletes the key's mark. The key's run is retired: it is never recognized again. */
+  /**
+   * Records that the image of a key was deleted. Deletes the key's mark, which says when the key was last seen. If the key is in a run
+   * (adjacent records recognized as a unit), the run is never recognized again.
+   */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
     if (run) this.#retire(run.id);

@@ -5,7 +5,10 @@
 export class OldestSlot {
   /** Time of each slot, by slot number. */
   readonly #times: number[];
-  /** Slot numbers in heap order: the slot at an index `i > 0` is not earlier than its parent at index `(i - 1) >>> 1`. */
+  /**
+   * Binary heap of slot numbers, ordered by the slots' times: the slot at an index `i > 0` is not earlier than its parent at `(i - 1) >>>
+   * 1`.
+   */
   readonly #heap: number[];
   /** Index of each slot in the heap, by slot number. */
   readonly #indexes: number[];

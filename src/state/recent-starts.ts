@@ -48,7 +48,10 @@ class StartsFile {
   readonly #fd: number;
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
-  /** Symbol of the request whose time is in each slot, by slot number. A time is corrected only while its slot has the same symbol. */
+  /**
+   * For each slot, by number: a symbol for the request whose time is in the slot. A request's time is corrected only while the slot has the
+   * request's symbol.
+   */
   readonly #owners: (symbol | undefined)[];
   /** Whether the file contains the times of all slots. If it does not, the next write writes all slots instead of only the changed one. */
   #isWhole: boolean;

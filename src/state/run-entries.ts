@@ -37,7 +37,8 @@ export interface RunMember {
 }
 
 /**
- * Sweeps during which a run, and with it each of its records, was last seen and last read. Stored apart from the run's digest and records.
+ * Entry of the image store for a run (adjacent records recognized as a unit): during which sweeps the run, and with it each of its records,
+ * was last seen and last read. Stored apart from the run's digest and records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run. */

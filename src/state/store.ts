@@ -199,7 +199,10 @@ class LmdbTaskStore {
   readonly #databases: Databases;
   readonly #marks: Marks;
   readonly #maxRejects: number;
-  /** Secret for the digests of runs. Stored with the first run: until then there are no digests to recognize. */
+  /**
+   * Secret for the digests by which runs (groups of adjacent records) are recognized. It is written to the store together with the first
+   * run: until then there are no digests to recognize.
+   */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
   /** Number of stored images, cached because it is requested for each page; undefined after a write of images. */
@@ -281,8 +284,9 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes images, `memory` and `notes`. An image is written only if its sequence is higher than that of the stored image, so that a paused
-   * process can't overwrite the newer state of its successor. When an image is removed, its mark is removed too.
+   * Writes changed images, the state of the task (`memory`), and data about the page's records (`notes`). An image is written only if its
+   * sequence number is higher than that of the stored image, so that a paused process can't overwrite the newer state of its successor.
+   * When an image is removed, the key's mark is removed too.
    *
    * Up to 100 images are written in one transaction with `memory` and `notes`; any others before that, in transactions of 100 images. If
    * the process ends in between, some stored images are newer than the stored memory, and the next process reads the events of these images

@@ -103,8 +103,8 @@ export class Ledger {
   }
 
   /**
-   * Declarations that guests wrote while this process had no lease. A subscriber must count them synchronously, because requests start
-   * right after they are emitted.
+   * Emits, when a lease begins after a time without one, the declarations that guest processes wrote in that time. Subscribers must count
+   * these requests synchronously, because this process sends requests right after.
    */
   get guestDeclarations$(): Observable<readonly DatedDeclaration[]> {
     return this.#guestDeclarations$;

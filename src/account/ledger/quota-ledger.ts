@@ -23,8 +23,8 @@ export interface QuotaLedger {
 export interface Lease {
   readonly isLeaseValid: () => boolean;
   /**
-   * Requests a lease: starts to write a declaration of requests, unless one is being written. {@link leaseBegan$} emits once it is
-   * committed.
+   * Requests a lease (the right to send requests to the API for some ten seconds): starts to write a declaration of requests, unless one is
+   * being written. {@link leaseBegan$} emits once it is committed.
    */
   readonly requestLease: () => void;
   readonly leaseBegan$: Observable<void>;
@@ -45,7 +45,7 @@ export class DeclaredQuota implements QuotaLedger {
   /** Number of requests that may still start in this lease. */
   #remainingStarts = 0;
   #startsSinceDeclared = 0;
-  /** Whether a request has waited for a declaration since the newest declaration was sent. */
+  /** Whether a request has waited for a lease since the newest declaration (by which leases begin) was sent. */
   #isWanted = false;
 
   /**
@@ -113,7 +113,10 @@ export class DeclaredQuota implements QuotaLedger {
     this.#isWanted = false;
   }
 
-  /** Called when a declaration is committed. `more` is the number of requests that may start with it. */
+  /**
+   * Called when a declaration of this process's requests is committed, which begins a lease. `more`: number of requests declared to start
+   * with it.
+   */
   leaseBegan(more: number): void {
     this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
   }

@@ -2,7 +2,9 @@
 const RATE_MARGIN = 1.01;
 /** Number of requests that may start at once: one of any lane, and one reserved for a poll. */
 const MAX_BURST = 2;
-/** Assumed resolution of timers, in ms. The burst grows by the number of requests that are due in this time. */
+/**
+ * Assumed resolution of timers, in ms. The number of requests that the pacer lets start at once includes those that are due in this time.
+ */
 const TIMER_MS = 20;
 /** Tolerance for rounding errors in the fill level of the token bucket, in requests. */
 const EPSILON = 1e-6;

@@ -149,8 +149,8 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires the next batch of permits. First drops the unused permits of the current batch: no more requests start with them, so the
-   * demands count every request that used the batch.
+   * Acquires the next batch of permits (each for one request to the API). Unused permits of the current batch are dropped first, so that no
+   * request starts with them after the demands, which include the guest's past requests, were computed.
    */
   #acquire(): Promise<PermitBatch> {
     this.#batch = EMPTY_BATCH;

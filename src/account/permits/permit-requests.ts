@@ -13,7 +13,10 @@ export interface PermitRequestsOptions extends LeaseClocks {
   readonly instance: string;
 }
 
-/** How long to wait for the service's response, in ms. A service responds within two seconds, and Kafka adds its latency. */
+/**
+ * How long a guest waits for the service's response to a request for permits, in ms. A service responds within two seconds, and Kafka adds
+ * its latency.
+ */
 const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**

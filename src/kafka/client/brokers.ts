@@ -51,7 +51,11 @@ export class Brokers {
     return this.#closing.signal;
   }
 
-  /** Sends a call to a broker and returns the response. @throws `CallNotSent`, `CallUnanswered`; `KafkaJSProtocolError` if unsupported. */
+  /**
+   * Sends a call to the broker at `address`, and resolves with the response. `withinMs`: longest wait for it, in ms.
+   *
+   * @throws `CallNotSent`, `CallUnanswered`; `KafkaJSProtocolError` if the broker does not support the call.
+   */
   send<T>(address: Address, call: Call<T>, withinMs = this.#timeoutMs): Promise<T> {
     return this.#connections.send(address, call, { withinMs, signal: this.closed });
   }

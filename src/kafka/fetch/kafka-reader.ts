@@ -273,9 +273,9 @@ async function readableContent(
 }
 
 /**
- * Removes the messages of a partition from the offset `end` on, and from the first message on whose timestamp is `before` (epoch ms) or
- * later. Returns the other messages, and as `next` the offset at which to continue: `end` if messages were removed because of `before`, so
- * that the partition counts as read; otherwise the argument `next`.
+ * Cuts off the messages of a partition that do not belong to the range to read: those from the offset `end` on, and all messages from the
+ * first one on whose timestamp is `before` (epoch ms) or later. Returns the remaining messages, and as `next` the offset at which to
+ * continue reading. That is `end` if a timestamp was too late, so that the partition counts as read; otherwise the argument `next`.
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));

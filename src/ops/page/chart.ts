@@ -18,7 +18,7 @@ interface ChartOptions {
 const HEIGHT = 44;
 const charts = new Set<uPlot>();
 
-/** Creates a small line chart without axes. The page describes what it shows in a text beside it. */
+/** Creates a small line chart without axes. On the status page, a text beside the chart says what it shows. */
 export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   const element = html('div', { class: 'chart', role: 'img' });
   const colour = (name: string) => getComputedStyle(element).getPropertyValue(name).trim();

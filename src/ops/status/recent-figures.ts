@@ -5,7 +5,7 @@ import type { InitialSnapshotStatus } from './status-json.ts';
 interface TimeSlotsOptions<T> {
   /** Length of a time slot, in ms. */
   readonly everyMs: number;
-  /** Number of stored time slots besides the current one. */
+  /** Number of past time slots that are stored, besides the current one. */
   readonly count: number;
   /** Returns the time of a steady clock, in ms. */
   readonly now: () => number;

@@ -38,7 +38,9 @@ const noRequests = (): Record<RequestClass, number> => ({
 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
-/** Fields of the status whose value comes unchanged from the newest event. */
+/**
+ * Fields of the status that store what the newest event of the list's hooks reported, and are not computed when the status is requested.
+ */
 type ReportedField =
   | 'retry'
   | 'known'
@@ -227,10 +229,10 @@ export class ListStatus {
   }
 
   /**
-   * Whether a page from lane `lane` shows that the failure described by `retry` is over. Any page does if the failed call was not a request
-   * to the API. Otherwise the page must arrive after the pause before the retry: an earlier page belongs to another request. While the
-   * initial snapshot runs, the failed request may be one of the snapshot; a page of another lane must then arrive at least a minute after
-   * the pause.
+   * Whether a page from lane `lane` shows that the failure described by `retry` is over. If the failed call was not a request for this
+   * list, any page does. Otherwise the page must arrive after the pause before the retry, because an earlier page belongs to another
+   * request. If the failed request may be one of the initial snapshot, a page of another lane must arrive at least a minute after that
+   * pause.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

@@ -106,7 +106,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Publishes messages and cursor in one transaction, then stores the images and notes.
+   * Publishes the batch's messages and the task's cursor in one transaction, then stores the images of the records and the notes about
+   * them.
    *
    * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown.
    */

@@ -101,7 +101,7 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   readonly keepsImages: boolean;
   /** Memory of the store with which restoring begins. It contains the offsets from which the topic is read. */
   readonly memory: TaskMemory;
-  /** Memory of an empty store. Restoring with it reads the whole topic. */
+  /** State of a store without images. If restoring begins with it in place of `memory`, the whole topic is read. */
   readonly emptyMemory: TaskMemory;
 }
 

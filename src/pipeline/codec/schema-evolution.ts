@@ -168,8 +168,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Builds the schema of events whose images have the schema `values`, and makes it the current schema. Registers it, unless it is the
-   * registry's latest version.
+   * Makes the schema of events with images of the schema `values` the current one, and registers it unless it is the registry's latest
+   * version.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, resource, namespace, onVersion } = this.#options;

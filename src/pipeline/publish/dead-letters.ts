@@ -16,7 +16,9 @@ export function deadLetterMessages(
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** List offset of the record's page. Not used for a record that is unreadable: such a record has a list offset of its own. */
+    /**
+     * List offset of the record's page. Not used for an unreadable record, as the reject itself contains the list offset of that record.
+     */
     readonly offset: number;
     readonly now: number;
     /** Maximum size of one dead letter message, in bytes. */

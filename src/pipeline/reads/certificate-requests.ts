@@ -16,7 +16,8 @@ export class CertificateRequests {
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );
   /**
-   * Emits on subscription if a request for a certificate waits for a full scan to begin or end; else when the next such request arrives.
+   * Emits when a full scan should be faster, because a request for a certificate waits for one to begin or end. Emits on subscription if
+   * such a request is there already; otherwise whenever one arrives.
    */
   readonly urgent$: Observable<unknown> = defer(() =>
     this.hasPending() ? of(undefined) : this.#arrived$,

@@ -78,7 +78,10 @@ export class PollReads {
   #reached = { first: Infinity, since: -Infinity };
   /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
   #polledAt = -Infinity;
-  /** Number of consecutive failed scans of each chain; at {@link MAX_FAILED_SCANS} polls are given up. */
+  /**
+   * Number of consecutive failed scans: of the polls for new changes (`newest`), and of the lookback polls, which read older changes again
+   * (`back`). At {@link MAX_FAILED_SCANS} polls are given up.
+   */
   readonly #failedScans = { newest: 0, back: 0 };
   /** Number of times that polls were given up and paused since the last completed scan. Determines the length of the next pause. */
   #pauses = 0;

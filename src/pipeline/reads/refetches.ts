@@ -25,7 +25,7 @@ export class Refetches {
   readonly #requests$ = new Subject<{ readonly key: string; readonly later?: ScheduledRefetch }>();
   /** Keys whose refetch (request for the single record) is scheduled, queued or in flight. */
   readonly #pending = new Set<string>();
-  /** Number of refetches that are scheduled for a later time. */
+  /** Number of refetches (repeated requests for single records) that are scheduled for a later time. */
   #scheduled = 0;
 
   /** @param lane Must have exactly one page slot: a record is requested only after the previous one has been committed or dropped. */

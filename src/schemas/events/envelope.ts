@@ -70,7 +70,7 @@ export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
   readonly after: Image | null;
 }
 
-/** Parts of an event that restore the image store from a topic. */
+/** The properties of a change event from which the image store is restored. */
 export interface EventImages {
   /** The encoded record before the change. `before` and `after` are slices of the event's bytes: copy them to retain them. */
   readonly before: Buffer | null;

@@ -17,7 +17,7 @@ export interface StatusChangeEvent {
   readonly key: string;
   /** Kind of the object that has the status, by its name in the description of the API. */
   readonly subject: string;
-  /** Identity of the object if it is an element of an array, else null. */
+  /** Identity of the object among the elements of its array; null if the object is not an array element. */
   readonly subject_id: string | null;
   /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */
   readonly field: string;

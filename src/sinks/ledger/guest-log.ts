@@ -111,7 +111,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   };
 }
 
-/** Creates the error for an acknowledged entry that can't be read back, for example because the topic was deleted meanwhile. */
+/** Creates the error for an acknowledged ledger entry that can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',

@@ -22,8 +22,8 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner, appends an entry, and returns the newest earlier entries. These include uncommitted ones,
-   * because a process may have acted on an entry whose commit was not acknowledged.
+   * Claims the ledger: fences the previous owner, appends the entry `text`, and returns the newest earlier entries. These include
+   * uncommitted ones, because a process may have acted on an entry whose commit was not acknowledged.
    *
    * @param beside Messages to commit in the same transaction.
    */

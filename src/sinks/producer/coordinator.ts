@@ -43,8 +43,8 @@ export class TransactionCoordinator {
   /**
    * Sends a call to the coordinator, and repeats the call until it succeeds.
    *
-   * @throws the errors of `patience`; kafkajs' error for an error code that is not retried; {@link CallUnanswered} as soon as an attempt
-   * gets no response, if the call is not repeatable.
+   * @throws the error of the last attempt when `patience` allows no further one; kafkajs' error for an error code that is not retried;
+   * {@link CallUnanswered} as soon as an attempt gets no response, if the call is not repeatable.
    */
   async send<T>(call: Call<T>, options: CoordinatorCallOptions<T>): Promise<CoordinatorResult<T>> {
     const { patience, codeOf, isRepeatable, onUnknownTopic } = options;

@@ -120,7 +120,7 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
 
 /** Largest size of a message without its key, value and headers, in bytes. */
 const MAX_FRAME_BYTES = 32;
-/** Largest size of the two length fields of a header, in bytes: those of its name and value. */
+/** Largest size of the length fields of one message header (those of its name and its value), in bytes, both together. */
 const MAX_HEADER_FRAME_BYTES = 10;
 
 interface Output {

@@ -64,7 +64,10 @@ export class FailingOffsets {
     places.splice(0, Infinity, ...others, place);
   }
 
-  /** Removes the failing offsets of one page, so that its failing record is searched for again. */
+  /**
+   * Forgets the known failing offsets within one page, so that a failing record of this page is searched for again. `isDated`: whether the
+   * page belongs to a window of dates.
+   */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
@@ -231,9 +234,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. The text does not change while the record stays between the
- * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text does not name them.
+ * Returns the text of the dead letter for a record that no response contains. The text names the record's position by its neighbour, so it
+ * does not change while the record stays between the same neighbours, and the record is reported once.
  *
+ * @param isDated Whether the record is missing in a window of dates. Neighbours change there, so the text does not name the neighbour.
  * @param key Key of the nearest readable record before the missing one.
  * @param nth Number of failing records between the readable record and the missing one.
  */

@@ -36,8 +36,11 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
     const { offset, pageSize } = attempts.query;
 
     /**
-     * Tests whether the API serves no records from list offset `at` on (a cap), after the record at `at` failed and `other`, a page
-     * elsewhere, succeeded. With `isKnown`, the plan has a cap at or in front of `at`: failures need not last for {@link LIMIT_AFTER_MS}.
+     * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at` failed
+     * and `other`, a page elsewhere, succeeded. Emits the response with the records before the cap; undefined if there is no cap.
+     *
+     * @param isKnown Whether the plan already has a cap at or before `at`. If not, failures other than a refusal of the page must have
+     * lasted for `LIMIT_AFTER_MS`.
      */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);

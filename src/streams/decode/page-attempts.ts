@@ -126,7 +126,10 @@ export class PageAttempts {
   readonly query: PageQuery;
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
-  /** Begin of the span of a response that is joined from parts. It is earlier than the begin of each part. */
+  /**
+   * Begin of the responses that are joined from several reads, on the list's logical clock. It is earlier than the begin of each of these
+   * reads.
+   */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
@@ -243,7 +246,10 @@ export class PageAttempts {
     return { ...this.#join(before, after), data, total, hasNext, hasGap: true };
   }
 
-  /** Returns the records in front of a cap, with the total of `other`, a page elsewhere in the list. */
+  /**
+   * Joins the response for a page in which the API's cap lies (the list offset from which on it serves no records). `before`: the responses
+   * with the page's records in front of the cap. `other`: response for a page elsewhere, which has the list's total.
+   */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
     const data = allRecords(before);
     return {

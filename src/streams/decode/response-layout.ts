@@ -162,7 +162,7 @@ const NO_PLACES = {
   paging: 'none',
 } as const;
 
-/** Returns the names in `path` up to the first one that differs from the path of the records; empty if none differs. */
+/** Returns the names in `path` up to and including the first one that differs from the path of the records; empty if none differs. */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }

@@ -25,7 +25,7 @@ export interface Images {
 
 /** The records of one response, as input of {@link diff}. */
 export interface ReadRecords {
-  /** The records that are not in `runs`. */
+  /** The single records. Those that were recognized together with adjacent ones are in `runs` instead. */
   readonly records: readonly KeyedRecord[];
   /** Runs of unchanged records that were recognized by their bytes. None of their keys is in `records`. Default: no runs. */
   readonly runs?: readonly PageRun[];

@@ -80,7 +80,7 @@ export function statusChanges(
 
 interface StatusObject {
   readonly subject: StatusTableSubject;
-  /** Identity of an array element; null for the record itself and for an object that is not in an array. */
+  /** Identity of the object among the elements of its array; null for the record itself, and for an object that is not in an array. */
   readonly subjectId: string | null;
   /** The object with the status fields; undefined if the record lacks it. */
   readonly value: JsonValue | undefined;

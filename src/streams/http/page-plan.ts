@@ -178,7 +178,10 @@ export class PagePlan {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** Splits a page into halves; for whole pages, into parts that begin at multiples of their size. Returns [] for a page of one record. */
+  /**
+   * Splits a page into two halves. If pages have to begin at multiples of their size, there may be more and smaller parts. Returns [] for a
+   * page of one record.
+   */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     const half = Math.ceil(pageSize / 2);
@@ -240,8 +243,8 @@ export class PagePlan {
   }
 
   /**
-   * Counts a received page of `size` records unless it is smaller than the reduced page size `#usable`, and doubles `#usable` after enough
-   * of them. A page as large as the largest one that failed ends the reduction.
+   * Counts a received page of `size` records unless it is smaller than the reduced page size `#usable`. Doubles `#usable` after enough
+   * pages were counted. A page as large as the largest one that failed ends the reduction.
    */
   #grow(size: number): void {
     if (size >= this.#failing) {

@@ -52,7 +52,7 @@ const NO_PAGE: Variables = Object.fromEntries(
 
 /** Makes the requests of one list from the list's description. */
 export class RequestPlan {
-  /** Address of the list for messages: without query parameters, and with the names of page variables in place of their values. */
+  /** Address of the list, as shown in messages: without query parameters, and with the names of page variables in place of their values. */
   readonly url: URL;
   readonly list: ListDescription;
   readonly #baseUrl: URL;

@@ -14,7 +14,10 @@ export interface AnswerAge {
  */
 export const MAX_LAG_MS = 10_000;
 
-/** Whether a response comes from a cache: its content is older than the lag of a replica explains. False if the age is unknown. */
+/**
+ * Whether a response comes from a cache, because its content is older than the lag of a database replica can be. False if the age is
+ * unknown.
+ */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
 }

@@ -23,7 +23,10 @@ export interface ServerClock {
    * window that ends too late does no harm.
    */
   latest(localTime: number): number;
-  /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
+  /**
+   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
+   * Undefined before the first `Date` header. `localTime`: the current local time.
+   */
   now(localTime: number): number | undefined;
   /**
    * Stores the server's time at the start of a request, as the response shows it.
@@ -96,7 +99,7 @@ export function serverClock(): ServerClock {
 
 class EstimatedClock implements ServerClock {
   #date: number | undefined;
-  /** Local time when the newest `Date` arrived, in ms. */
+  /** Local time at which the newest `Date` header arrived, in ms. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
@@ -105,7 +108,9 @@ class EstimatedClock implements ServerClock {
    */
   #ahead: number | undefined;
   #reachMs = 0;
-  /** Resolution of the stamps seen so far, in ms: the largest value in `STEPS_MS` that divides every stamp, or 1 if none does. */
+  /**
+   * Resolution of the modification times seen so far, in ms: the largest value in `STEPS_MS` that divides each of them, or 1 if none does.
+   */
   #stepMs = STEPS_MS[0]!;
   #offsetMs = 0;
   /**
@@ -186,8 +191,8 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Correction that is added to each stamp, in ms. If the offset of the date parameters is negative: that offset minus one hour for
-   * daylight saving. Otherwise 0.
+   * Correction that is added to each modification time of a record, in ms. If the offset of the date parameters is negative: that offset
+   * minus one hour for daylight saving. Otherwise 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;

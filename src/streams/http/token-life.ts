@@ -252,7 +252,7 @@ export class LoginPace {
   /** Number of consecutive early logins (before the token expires). A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /** Whether a request has worked with the token of the last early login (one before the old token expired). */
+  /** Whether a request has succeeded with the token of the last early login (one before the old token expired). */
   #hasHelped = false;
 
   /** Returns how long the next login must be delayed, in ms. */

@@ -27,7 +27,7 @@ export interface Position {
    * once a page has an anchor.
    */
   readonly stepsBack: number;
-  /** Fields that the digests of the anchors leave out, as sorted JSON Pointers. Undefined if no fields are left out. */
+  /** Fields left out of the content whose digests are in `anchors`, as sorted JSON Pointers. Undefined if no fields are left out. */
   readonly leftOut?: readonly string[];
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
@@ -74,7 +74,7 @@ export interface JoinOptions {
   readonly keyOf: KeyOf;
   /** Fields that the digests of new anchors leave out, as sorted JSON Pointers. Default: none. */
   readonly leftOut?: readonly string[];
-  /** Cache of content digests, shared by the scans of a list. Default: no cache. */
+  /** Cache of the digests of records' contents, shared by the scans of a list. Default: no cache. */
   readonly contents?: ContentDigests;
 }
 
@@ -85,7 +85,10 @@ export interface JoinOptions {
 const ANCHORED_PAGES = 4;
 /** Maximum number of page starts in {@link Position.earlier}. */
 export const MAX_EARLIER = ANCHORED_PAGES;
-/** Number of anchors that are spread over a page. If it is too small, a scan that steps back meets no anchor. */
+/**
+ * Number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a scan that
+ * steps back meets no anchor.
+ */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
@@ -189,7 +192,7 @@ class AnchorPage {
   /** Last index at which each key occurs. Only for pages in which a record has no key, or several records have the same key. */
   #lastPlaces: ReadonlyMap<string | undefined, number> | undefined;
 
-  /** @param leftOut Fields that the digests leave out. */
+  /** @param leftOut Fields that are left out of the content when a record's digest is computed. */
   constructor(records: PageRecords, { keyOf, contents }: JoinOptions, leftOut: readonly string[]) {
     this.#records = records;
     this.#keyOf = keyOf;
@@ -233,7 +236,10 @@ class AnchorPage {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
   }
 
-  /** Whether an anchor's digest matches the record at an index, by content or by bytes. */
+  /**
+   * Whether the record at index `place` is the same as when an anchor with this digest was chosen. The digest is one of the record's
+   * content, or of its bytes.
+   */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
   }

@@ -198,7 +198,7 @@ export class ListDates {
     return { from: written(at, this.form.text) };
   }
 
-  /** Formats both bounds of a window. */
+  /** Formats a window of modification dates as the list parses them. Both bounds are in epoch ms. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
     return { from: written(from, text), to: written(to, text) };

@@ -58,14 +58,19 @@ export interface Pager {
   /** Returns the position after a page that continued the scan; undefined if the response does not show where the list continues. */
   next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read after the page at `at` had no anchor, or the server refused its cursor.
+   * Returns the position from which to read on after the page at `at` was not accepted: it had no anchor (no unchanged record that was read
+   * before), or the server refused its cursor.
    *
    * @param joint Position that `joinPage` computed; after a refusal, `at` with `stepsBack` increased by one.
    */
   back(at: Position, joint: Position): Position;
 }
 
-/** Creates the pager of a list. @param plan Chooses list offsets and page sizes, if the list is paged by them. */
+/**
+ * Creates the {@link Pager} for the kind of paging that a list has.
+ *
+ * @param plan Chooses list offsets and page sizes, if the list is paged by them.
+ */
 export function pagerOf(
   list: ListDescription | undefined,
   plan: PagePlan,

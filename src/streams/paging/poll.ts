@@ -38,7 +38,10 @@ export interface PollPage {
 export interface PollOptions {
   /** Scans a window: emits all its pages. */
   readonly scan: (window: Window) => Observable<ScanPage>;
-  /** Scans a window of the lookback chain, concurrently with `scan`. Default: `scan`. */
+  /**
+   * Scans a window of the lookback polls, which read the recent past again to find records that became visible late. Runs concurrently with
+   * `scan`. Default: `scan`.
+   */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
   /**
    * Formats a window's bounds as the list parses them. The window begins at `from` and should include `latest`, both in epoch ms. Default:
@@ -188,8 +191,8 @@ class ScanChain {
   }
 
   /**
-   * Repeats the scan. After the nth scan, the next one starts when `leastMs(nth)` ms have passed since the start of the nth, or when `now$`
-   * emits.
+   * Repeats the scan without end, and emits the pages of all scans. After the nth scan, the next one starts when `leastMs(nth)` ms have
+   * passed since the start of the nth, or when `now$` emits.
    */
   scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
     const { scheduler } = this.#options;

@@ -5,7 +5,7 @@ import { PageRecord } from '../records/page-record.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
-/** A full scan that read every record that the API served. */
+/** A full scan that read every record that the API served, so that it can prove deletions together with another such scan. */
 export interface ProvingScan {
   /** Number of the sweep, from 1. */
   readonly number: number;
@@ -21,12 +21,15 @@ export interface ProvingScan {
 }
 
 /**
- * Maximum number of scans that are retained as proofs for a period of `proofMs`. A scan is not retained if less than a tenth of `proofMs`
- * has passed since the last retained one.
+ * Maximum number of scans within a period of `proofMs` that are retained to prove deletions together with a later scan. A scan is not
+ * retained if less than a tenth of `proofMs` has passed since the last retained one.
  */
 const MAX_PROVING_SCANS = 10;
 
-/** Returns the scans to retain as proofs, oldest first. Of the scans at least `proofMs` older than `next`, only the newest is retained. */
+/**
+ * Returns the scans to retain, so that they can prove deletions with a later scan, oldest first: those in `before`, and `next` if enough
+ * time has passed. Of the scans at least `proofMs` older than `next`, only the newest is retained.
+ */
 export function addProvingScan(
   before: readonly ProvingScan[],
   next: ProvingScan,
@@ -39,9 +42,9 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the earlier of two scans that prove deletions: every key that no read has shown since that scan began is deleted.
- * The later scan is `newest`, which began at least `proofMs` after the end of the earlier one. Their `keys` are equal, or both have none.
- * Undefined if there is no such earlier scan.
+ * Returns the number of the earlier of two scans that together prove deletions: every key that no read has shown since that scan began is
+ * deleted. The later scan is `newest`, the earlier one is in `before`: it ended at least `proofMs` before `newest` began, and both have
+ * equal `keys` or none. Undefined if there is no such earlier scan.
  */
 export function provenSince(
   before: readonly ProvingScan[],
@@ -73,7 +76,10 @@ interface ShownTotal {
   readonly fitsOnePage: boolean;
 }
 
-/** Smallest total that may be a cap. If it is too small, deletions in short lists are delayed without need. */
+/**
+ * Smallest total that may be a cap (a limit beyond which the API serves no records). If it is too small, deletions in short lists are
+ * delayed without need.
+ */
 const MIN_CAP = 20;
 
 /**

@@ -69,8 +69,9 @@ export class Standstill {
   #failures = 0;
   #maxFailures = MAX_FAILURES;
   /**
-   * Records, by key, that were chosen as anchors since the scan stepped back to an earlier page. They are compared with the same records on
-   * later pages, to find fields that always differ. Emptied once the scan gets further than before.
+   * Records, by key, that the scan has chosen as anchors since it stepped back to an earlier page: later pages should show them unchanged.
+   * They are compared with the same records on later pages, to find fields that always differ. Emptied once the scan gets further than
+   * before.
    */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
@@ -157,7 +158,9 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
   return found;
 }
 
-/** A field is taken to differ in every response if it differs in at least one of this many comparisons. */
+/**
+ * A field is taken to differ in every response if it differs in at least one out of this many comparisons, that is, in a quarter of them.
+ */
 const ONE_IN = 4;
 
 /**

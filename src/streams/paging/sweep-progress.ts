@@ -49,7 +49,7 @@ export interface SweepProgress {
   /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
-  /** Proof of the newest sweep that was read to its end. */
+  /** How strongly the newest sweep that has ended proves that keys it did not read are absent from the list. */
   readonly proof: Proof;
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
@@ -68,7 +68,10 @@ export interface SweepProgress {
   readonly cut: { readonly total: number; readonly since: number } | null;
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Ranges of sweep numbers. Deletions of missing keys last seen in a range are held back, unless the range `isConfirmed`. */
+  /**
+   * Ranges of sweeps, by number, in which too many keys went missing. The deletion of a missing key that was last seen in such a range is
+   * held back, unless the range `isConfirmed`.
+   */
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
@@ -276,8 +279,9 @@ function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak
 }
 
 /**
- * Whether a sweep whose pages overlap has the proof `anchored`: the list kept its order and was read to its end, and records that moved are
- * read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of a missing key.
+ * Whether a sweep whose pages overlap has the proof `anchored`. It has if the list kept its order and was read to its end, and if records
+ * that moved are read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of
+ * a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,

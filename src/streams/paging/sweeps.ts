@@ -92,7 +92,7 @@ interface SingleReads {
   readonly canRequest: (key: string) => boolean;
 }
 
-/** How often a list is swept. */
+/** How often a list is swept (read from beginning to end, to find deleted records). */
 export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
   readonly intervalMs: number;

@@ -118,7 +118,7 @@ export class StartLog {
     };
   }
 
-  /** Number of starts that count against the quota at `now` (ms). */
+  /** Number of request starts of this lane that count against the quota at `now` (ms). */
   used(now: number): number {
     if (this.#isEmpty) return 0;
     this.#forget(now);
@@ -152,7 +152,10 @@ export class StartLog {
     return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));
   }
 
-  /** Lower bound of the time from the arrival of a request to the end of its response, in ms; 0 with too few measurements. */
+  /**
+   * Returns a lower bound of the time from a request's arrival at the server to the end of its response, in ms; 0 with too few
+   * measurements.
+   */
   #early(): number {
     const count = this.#measured.size;
     if (count < MIN_SAMPLES) return 0;

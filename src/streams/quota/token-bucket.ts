@@ -52,7 +52,10 @@ export interface Gate {
    * open; Infinity means that it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
-  /** Called when requests wait for a start although {@link opensAt} returns Infinity for the lanes of all of them. */
+  /**
+   * Called when requests wait and it is not known when one of them can start, usually because {@link opensAt} returns Infinity for all of
+   * their lanes.
+   */
   want(): void;
   /** Emits when the gate may open earlier than {@link opensAt} has returned. The caller then calls {@link opensAt} again. */
   readonly opened$: Observable<unknown>;
@@ -133,7 +136,9 @@ type EndWork = (outcome: WorkOutcome) => void;
 /** Name of the property in an error's `context` that is true if the server does not count the failed request against the quota. */
 export const COSTS_NOTHING = 'costsNothing';
 
-/** A {@link Limit} of rank 0 that also creates lanes of any rank, which use the same tokens. */
+/**
+ * A {@link Limit} with rank 0, which also creates further limits, called lanes. Each lane has a rank; all use the tokens of this bucket.
+ */
 export interface TokenBucket extends Limit {
   /**
    * Creates a lane: a limit with its own rank and share that uses the tokens of this bucket.
@@ -189,7 +194,10 @@ export function sharedBucket(options: TokenBucketOptions): SharedBucket {
   });
 }
 
-/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer for the next start. */
+/**
+ * Implementation of {@link TokenBucket}: the lanes with their waiting requests, the logs of request starts, and the timer for the next
+ * start.
+ */
 class Bucket {
   readonly #options: TokenBucketOptions;
   readonly #scheduler: SchedulerLike;
@@ -260,7 +268,10 @@ class Bucket {
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   }
 
-  /** Returns the request of a lane that may start first, with its index in the line and the earliest time of its start. */
+  /**
+   * Returns the waiting request of a lane that may start first, with its index in the lane's queue and the earliest time of its start.
+   * `opens`: time from which the bucket has a token. All times are in ms.
+   */
   #firstOf(lane: Lane, now: number, opens: number) {
     const at = this.#startsAt(lane, now, opens);
     let first = { lane, index: 0, at: Infinity };
@@ -272,7 +283,7 @@ class Bucket {
     return first;
   }
 
-  /** Grants starts while tokens are available, and then sets the timer for the next start. */
+  /** Lets waiting requests start while tokens are available, and then sets the timer for the next start. */
   #drain(): void {
     const { onStart, gate } = this.#options;
     this.#wakeUp = undefined;
@@ -386,7 +397,7 @@ class Bucket {
   }
 }
 
-/** Calls `want` for each lane of another bucket that a request waits for and whose gate is closed. */
+/** Calls `want` of each lane of another bucket whose closed gate holds up one of the requests that wait in the lanes `waiting`. */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {

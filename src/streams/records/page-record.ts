@@ -214,7 +214,9 @@ export class PageRecord {
     return own.createdAt;
   }
 
-  /** Returns a copy of the record that has the given image (encoded content) and is not part of a run. */
+  /**
+   * Returns a copy of the record with the given image (encoded content). The copy is a single record, even if this record is part of a run.
+   */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest, stamps } = this;
     const { json, createdAt } = this.#facts();

@@ -12,7 +12,7 @@ export type PagePart = PageRecord | PageRun;
 /** The records of a page: single ones, and runs of adjacent records. The objects for records of runs are created on access. */
 export class PageRecords {
   readonly parts: readonly PagePart[];
-  /** Number of records on the page, including those that are part of runs. */
+  /** Number of records on the page, both single ones and those of runs. */
   readonly length: number;
   #keys: { readonly index: KeyIndex | undefined } | undefined;
   #all: readonly PageRecord[] | undefined;

@@ -118,11 +118,14 @@ export const NOTE_OUT = 4;
  * name begins.
  */
 export const NOTE_FROM = 8;
-/** Byte offset, in a note about a value, of the input window address after the value; in a NOTE_UNKNOWN, after the member's value. */
+/**
+ * Byte offset, in a note about a value, of the address right after the value in the input window (the part of the page in WebAssembly's
+ * memory). In a NOTE_UNKNOWN: right after the member's value.
+ */
 export const NOTE_TO = 12;
 /**
- * Byte offset, in a note about a value, of an integer whose meaning depends on the kind of the note. NOTE_HOLE: type id of the value.
- * NOTE_UNKNOWN: input window address of the object that has the member. NOTE_NULL: 0.
+ * Byte offset of an integer in a note (the transcoder's message to JavaScript about one value). Its meaning depends on the kind of the
+ * note. NOTE_HOLE: type id of the value. NOTE_UNKNOWN: input window address of the object that has the member. NOTE_NULL: 0.
  */
 export const NOTE_OF = 16;
 /** Byte offset, in a note about a value, of the number of steps in the path at {@link NOTE_STEPS}. */

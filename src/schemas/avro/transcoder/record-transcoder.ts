@@ -120,8 +120,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds to `residue` the object member without a field that `note` describes, and returns the member's name; undefined if the whole object
-   * has to be parsed.
+   * Adds an object member without a field to `residue`, the values that no Avro field can hold. `note`, a message of the WebAssembly
+   * transcoder, says where the member is in `source`. Returns the member's name; undefined if the whole object has to be parsed.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
