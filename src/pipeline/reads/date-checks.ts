@@ -29,7 +29,10 @@ const AN_HOUR_MS = 3_600_000;
  * repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes, in ms. If it is too small, many changes missed by polls at the same time cause as many probes. */
+/**
+ * Minimum time between two probes (tests of the list's date parameters), in ms. Each change that polls missed requests a probe: if this
+ * time is too small, many such changes at once cause as many probes.
+ */
 const SOON_MS = 60_000;
 
 /**
