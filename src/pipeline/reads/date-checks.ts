@@ -17,7 +17,10 @@ export interface DateChecksOptions {
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /** Whether polls are refused and pause, or try other date formats. No probes are sent meanwhile. */
+  /**
+   * Whether polls pause because the API refuses them, or try other date formats. While true, no probes (tests of the date parameters) are
+   * sent.
+   */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
