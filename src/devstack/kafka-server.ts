@@ -144,7 +144,7 @@ export function kafkaProbe(
 /**
  * Returns the address `host:port` at which one Kafka node serves each of {@link KafkaLaunch.listeners}, by listener name.
  *
- * @param ports Ports of the node: first {@link OWN_PORTS} ports for its own use, then one for each listener.
+ * @param ports Ports of the node: first `OWN_PORTS` ports for the node itself, then one for each listener.
  */
 function listenersOf(
   { listeners = {} }: KafkaLaunch,

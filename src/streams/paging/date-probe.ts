@@ -171,7 +171,7 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a window from {@link NEAR_MS} before to {@link NEAR_MS} after a modification time, both shifted by `offset` ms. Before the shift
+ * Returns a window from `NEAR_MS` before to `NEAR_MS` after a modification time, both shifted by `offset` ms. Before the shift
  * it ends at `now` at the latest, or at `stamp` if that is later: some servers misinterpret windows that end in their future.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {

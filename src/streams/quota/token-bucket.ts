@@ -105,7 +105,7 @@ export interface LaneLimit extends Limit {
   used(): number;
 }
 
-/** A lane for requests that count against several quotas: it can take a token of its own bucket and of others at the same moment. */
+/** A lane for requests that count against several quotas: it can take a token of its bucket and of others at the same moment. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
    * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at
