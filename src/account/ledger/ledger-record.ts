@@ -100,9 +100,9 @@ export interface TimedCount {
 }
 
 /**
- * Returns the requests that another process has declared for one quota, with the latest time at which they may reach the API, in ms on the
- * reader's clock. Requests that have ended count at their declared age. Those in flight, and those that may still start, count
- * {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
+ * Returns the requests that a declaration in the ledger states for one quota, with the latest time at which they may reach the API, in ms
+ * on the reader's clock. Requests that had ended count at their declared age. Those that were in flight, and those that may still start,
+ * count {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
  *
  * @param blockMs Length of the lease that the declaration grants, in ms.
  * @param sentBefore Latest time at which the declaration may have been sent, in ms on the reader's clock.

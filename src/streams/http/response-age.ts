@@ -111,8 +111,8 @@ class AgeEstimator implements AnswerAges {
   /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
   /**
-   * For each request address, the first of the responses with its newest `Date` header: later ones with the same `Date` may be copies from
-   * a cache. The least recently requested address comes first.
+   * For each request address, the first of the consecutive responses with the same `Date` header as the latest one, which may be its copies
+   * from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
