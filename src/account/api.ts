@@ -43,7 +43,10 @@ export interface ApiOptions {
   readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
     Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
   readonly loginLimit: Limit;
-  /** Counts requests of others from the responses of a list; see {@link Quotas.reportsOf}. Default: they are not counted. */
+  /**
+   * Counts requests that other processes send for a list, which responses reveal by the remaining quota that they report. See
+   * {@link Quotas.reportsOf}. Default: they are not counted.
+   */
   readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;

@@ -43,8 +43,8 @@ export interface Lanes {
 }
 
 /**
- * Reads that run at the same time as a list's polls: the initial snapshot (`first-read`), a resync or requests that a certificate or a
- * proof of deletions needs (`asking`), or none of these (`nothing`).
+ * Reads of a list that need quota at the same time as its polls. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
+ * certificate or a proof of deletions needs. `nothing`: none of these.
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 

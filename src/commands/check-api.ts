@@ -50,7 +50,7 @@ import { checkTotal } from './check-total.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 
-/** How long each request of the check may take from the time at which the quota first allows it, retries included, in ms. */
+/** How long a request of `cellarstream check` to the API may take, retries included, once the quota has allowed it, in ms. */
 const CHECK_TIMEOUT_MS = 10_000;
 /** How long the login may wait for the quota, in ms. */
 const LOGIN_PATIENCE_MS = 10_000;

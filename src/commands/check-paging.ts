@@ -11,7 +11,7 @@ const ODD_OFFSET = 3;
 export interface PagingToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** Page plan of the list. `isWhole` is set once the API has refused list offsets that are not multiples of the page size. */
+  /** `isWhole` is true once the API has refused or rounded a list offset that is not a multiple of the page size. */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 

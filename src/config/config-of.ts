@@ -80,7 +80,12 @@ export function configOf(
   };
 }
 
-/** Returns the values of settings whose names depend on the description, by the names of the lists or parameters that they concern. */
+/**
+ * Returns the values of settings that the API's description adds, such as one setting for each list.
+ *
+ * @param names Names of the lists or parameters that have a setting. They are the keys of the result.
+ * @param settingOf Returns the name of the setting for one of `names`.
+ */
 function described<T>(
   set: Settings,
   names: readonly string[],

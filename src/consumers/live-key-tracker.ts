@@ -71,7 +71,7 @@ const FULLEST = 0.6;
 export class KeyTable {
   #high = new Uint32Array(FIRST_SLOTS);
   #low = new Uint32Array(FIRST_SLOTS);
-  /** Number stored in each slot; NaN marks a free slot. */
+  /** The numbers to which the hashes in `#high` and `#low` are mapped, at the same indexes. NaN marks a free slot. */
   #values = new Float64Array(FIRST_SLOTS).fill(NaN);
   #taken = 0;
 

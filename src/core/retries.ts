@@ -84,7 +84,10 @@ export const LASTING_MS = {
    * partition leader. If it is too large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
-  /** Time in which brokers may report that a topic does not exist. If it is too small, a topic that was just created counts as deleted. */
+  /**
+   * How long brokers may report, without interruption, that a topic does not exist before the topic counts as deleted, in ms. If it is too
+   * small, a topic that was just created counts as deleted.
+   */
   unknownTopic: 5_000,
   /**
    * Time in which brokers may refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has

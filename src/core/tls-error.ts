@@ -10,7 +10,7 @@ export interface TlsPeer {
   readonly who: string;
   /** Name of the setting with the server's address. */
   readonly address: string;
-  /** Name of the setting with the file of certificate authorities. */
+  /** Name of the setting that names the file with the trusted certificate authorities. */
   readonly ca: string;
   /** Names of the settings with the client's certificate and key. Undefined if client certificates are not supported. */
   readonly clientCertificate?: { readonly cert: string; readonly key: string };

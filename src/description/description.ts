@@ -144,7 +144,7 @@ export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
-/** Returns a function from the name of a list to the {@link totalName} of that list. */
+/** Returns a function that maps the name of a list to the name that messages use for the list's total: see {@link totalName}. */
 export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
   const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
   return (resource) => totals.get(resource) ?? 'the total';

@@ -141,7 +141,11 @@ export function kafkaProbe(
   };
 }
 
-/** Returns the addresses `host:port` on one node of each of {@link KafkaLaunch.listeners}, by listener name. */
+/**
+ * Returns the address `host:port` at which one Kafka node serves each of {@link KafkaLaunch.listeners}, by listener name.
+ *
+ * @param ports Ports of the node: first `OWN_PORTS` ports for the node itself, then one for each listener.
+ */
 function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],

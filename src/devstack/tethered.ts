@@ -92,7 +92,8 @@ export class Tethered {
   }
 
   /**
-   * Runs a program in the folder; its output overwrites `<name>.log` there.
+   * Starts `command` with `args` in {@link Tethered.folder}, and resolves once the program runs. Its output, stdout and stderr, goes
+   * to the file `<name>.log` in that folder, which is overwritten.
    *
    * @throws CellarstreamError `SERVICES` if the program cannot be started.
    */

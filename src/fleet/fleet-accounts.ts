@@ -97,7 +97,11 @@ export class FleetAccounts {
     this.#options.folders.clear();
   }
 
-  /** Returns the metadata that this instance sends to the fleet's Kafka group when it joins. */
+  /**
+   * Returns the metadata that this instance sends to the fleet's Kafka group when it joins.
+   *
+   * @param configured Names of the accounts that this instance can serve: those with a valid file.
+   */
   memberMetadata(configured: readonly string[]): Omit<MemberMetadata, 'instance' | 'name'> {
     return {
       configured,

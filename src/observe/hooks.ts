@@ -177,7 +177,10 @@ export interface Hooks {
     proof: Proof;
     /** Evidence that the sweep read the whole list; null if it was interrupted, its pages did not fit together, or the list was empty. */
     level: ReadingLevel | null;
-    /** Whether sweeps of this list can prove deletions at all, by what its description says. */
+    /**
+     * Whether deletions in this list can be proven at all, by sweeps or by requests for single records. Depends on the list's description
+     * and on the order of the keys in this sweep.
+     */
     canProve: boolean;
     /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
     canBeAsked: boolean;

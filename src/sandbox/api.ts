@@ -35,7 +35,7 @@ export class SandboxApi {
    */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
-  /** @param clock The server's clock, in epoch ms. */
+  /** @param clock Returns the time of the sandbox's server, in epoch ms. */
   constructor(
     settings: SandboxSettings,
     store: RecordStore,

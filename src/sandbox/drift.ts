@@ -75,7 +75,7 @@ export class Drift {
     return served;
   }
 
-  /** Returns the stored text of a record's newest version; undefined if the served text is identical to it. */
+  /** Returns the JSON text of a record's newest version as it was before drift altered it. Undefined if drift does not alter it. */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
   }

@@ -117,7 +117,7 @@ interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the times begin. */
   readonly places: readonly number[];
-  /** Distance of each time from the creation time, in ms; NaN for `updated_at`. */
+  /** Distance of each time in `places` from the record's creation time, in ms. NaN marks `updated_at`, which is set for each copy. */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }

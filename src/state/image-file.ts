@@ -108,8 +108,8 @@ export class ImageFile {
   }
 
   /**
-   * To be called after each write. Once the file has been open for ten minutes, writes to the marker that the start of the service was
-   * successful. A crash after that does not make the file suspect.
+   * To be called after each write to the image file. Once the file has been open for ten minutes, the first call resets the count of short
+   * starts in the {@link OpenMarker} beside it. A crash after that does not count as a sign that the image file is damaged.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;

@@ -114,7 +114,10 @@ export class Marks {
     return this.#heads.get(id) ?? this.#tables.head(id);
   }
 
-  /** Records that a read showed a key outside its run. If a sweep reads the key without the run, it retires the run for good. */
+  /**
+   * Records that a read showed a key, but did not recognize the run (group of adjacent records) that it belonged to, if any. If that read
+   * was a sweep and no sweep of that number has read the run, the run is retired: it is never recognized again.
+   */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);

@@ -13,7 +13,7 @@ export class OldestSlot {
   /** Index of each slot in the heap, by slot number. */
   readonly #indexes: number[];
 
-  /** @param times Time of each slot, by slot number. */
+  /** @param times Time of each slot of the ring buffer, by slot number. Copied. */
   constructor(times: readonly number[]) {
     this.#times = [...times];
     this.#heap = times.map((_, slot) => slot);

@@ -53,7 +53,7 @@ export interface TaskMemory {
   readonly schemaIds: readonly number[];
   /** The images include all events of the task up to this sequence number. */
   readonly whole: number;
-  /** Number of events with a sequence number above `whole` that an unfinished restore has read so far; 0 if there is none. */
+  /** If restoring the images from the topic is unfinished: number of events after sequence number `whole` that were read. Otherwise 0. */
   readonly found: number;
   /**
    * Id of the instance that has begun to restore the images from the whole topic and has not finished; undefined if there is none. While it
@@ -269,8 +269,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Whether the key is in a run of adjacent records that can be recognized, and sweep number `sweep` or a later one has read that run as a
-   * unit.
+   * Whether the key belongs to a run that is not retired (adjacent records that a read recognizes together by their bytes), and sweep
+   * number `sweep` or a later sweep has read that run.
    */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));

@@ -100,9 +100,11 @@ export interface TimedCount {
 }
 
 /**
- * Returns the requests that one quota's part of a declaration stands for, each with the latest time at which it may reach the API. For
- * requests in flight, and those that may still start, that is the end of the lease plus {@link MAX_REQUEST_DELAY_MS}.
+ * Returns the requests that a declaration in the ledger states for one quota, with the latest time at which they may reach the API, in ms
+ * on the reader's clock. Requests that had ended count at their declared age. Those that were in flight, and those that may still start,
+ * count {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
  *
+ * @param blockMs Length of the lease that the declaration grants, in ms.
  * @param sentBefore Latest time at which the declaration may have been sent, in ms on the reader's clock.
  */
 export function latestArrivals(

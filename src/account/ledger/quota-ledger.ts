@@ -49,7 +49,10 @@ export class DeclaredQuota implements QuotaLedger {
   #isWanted = false;
 
   /**
-   * @param isRare Whether requests are declared one by one when needed. Otherwise the requests of a whole lease are declared in advance.
+   * @param capacity Number of requests that the quota allows per minute.
+   * @param isRare Whether a declaration announces one request, and only when one waits, as for logins. Otherwise each declaration announces
+   * in advance the requests of its whole lease.
+   * @param lease The process's right to send requests to the API.
    */
   constructor(capacity: number, isRare: boolean, lease: Lease) {
     this.#capacity = capacity;

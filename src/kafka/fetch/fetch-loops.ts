@@ -190,8 +190,10 @@ class ConnectionLoops<T> {
   }
 
   /**
-   * Sends one fetch, and passes the response to `prepare` and the result to `take`. Returns false, without calling `take`, if the fetches
-   * of this connection ended while this one was in flight.
+   * Sends one fetch request for the partitions in `offsets` to the broker `leader`. Passes the response to the option `prepare`, and the
+   * result of `prepare` to the option `take`. Returns false, without calling `take`, if the subscriber was closed meanwhile.
+   *
+   * @throws the error of the first partition that the broker refused, after the other partitions' messages have been taken.
    */
   async #fetchOnce(leader: number, offsets: Offsets): Promise<boolean> {
     const { topic, prepare, take } = this.#options;

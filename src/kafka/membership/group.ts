@@ -226,8 +226,9 @@ function describeGroupsCall(group: string): Call<DescribedGroup & { readonly err
 }
 
 /**
- * Returns the offsets that a Kafka group has committed for these partitions, in the same order; -1 for a partition without one. @throws as
- * {@link describeGroup}.
+ * Returns the offsets that a Kafka group has committed for these partitions, in the same order; -1 for a partition without one.
+ *
+ * @throws as {@link describeGroup}.
  */
 export async function groupOffsets(
   brokers: Brokers,

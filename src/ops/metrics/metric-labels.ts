@@ -13,8 +13,8 @@ export interface Label {
   /** Meaning of the label, in Markdown. */
   readonly help: string;
   /**
-   * Possible values besides {@link OTHER}. Undefined: they come from the description of the API (see {@link labelValues}), or any value is
-   * allowed because it does not come from the API.
+   * Possible values of the label, besides {@link OTHER}. Undefined if they depend on the description of the API (see {@link labelValues}),
+   * or if any value is allowed because it does not come from the API.
    */
   readonly values?: readonly string[];
 }

@@ -2,7 +2,7 @@ import uPlot from 'uplot';
 import { html, setAttributes } from './dom.ts';
 
 interface Line {
-  /** CSS variable with the colour of the line. */
+  /** Name of the CSS variable with the colour of this line of the chart. */
   readonly colour: string;
   readonly filled?: boolean;
 }

@@ -9,7 +9,7 @@ export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'>
   readonly to: LifeCycleState;
 }
 
-/** Returns the unique name of a life cycle: its list, subject and status field, such as `orders order status`. */
+/** Returns a name that identifies the life cycle of one status field: list, kind of object and field, such as `orders order status`. */
 export function cycleName({
   resource,
   subject,

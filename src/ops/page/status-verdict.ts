@@ -135,7 +135,7 @@ function problemsOf(status: Status): Wrong[] {
 }
 
 /**
- * Returns the summary for a page whose connection is not live.
+ * Returns the summary that a status page shows while it receives no updates from the service.
  *
  * @param at Time of the last received status, in epoch ms by the service's clock. Undefined if none was received.
  */

@@ -210,7 +210,7 @@ export interface LifeCycle {
  */
 export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';
-  /** The status, shortened if it is long. Empty unless `kind` is `state`. */
+  /** The status if `kind` is `state`, shortened if it is long. Otherwise empty. */
   readonly name: string;
   /** Number of changes that led to this state. For `new`: number of changes that started from it. */
   readonly count: number;

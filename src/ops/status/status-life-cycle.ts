@@ -44,7 +44,7 @@ export class LifeCycleModel {
   readonly #states = new Map<string, ObservedState>();
   readonly #transitions = new Map<string, Transition>();
   readonly #entries: BoundedMap<string, { readonly state: ObservedState; readonly at: number }>;
-  /** Number of states of kind `state`, at most {@link MAX_STATES}. */
+  /** Number of distinct statuses in `#states`, without the states `new`, `gone` and `other`. At most {@link MAX_STATES}. */
   #statuses = 0;
   /**
    * Number of status changes that no entry of `#transitions` counts, because there are already {@link MAX_CHANGES} entries for other pairs

@@ -174,7 +174,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State from which a claimed task begins. `cursor` is the cursor that the claim commits. */
+/** State of a task whose images have been restored. The claim then commits `cursor`, and the task begins from this state. */
 interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;

@@ -85,7 +85,7 @@ export async function commitClaim(
   }
 }
 
-/** @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
+/** Does nothing while the task runs. @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
 export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)
     throw new CellarstreamError(

@@ -42,7 +42,10 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly commit: TaskBatch;
   /** Progress of sweeps and facts about the page, to be stored if the action is `keep`. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
-  /** `commit`: commit to Kafka, and store images and notes. `keep`: only store `notes`. `nothing`: neither commit nor store. */
+  /**
+   * Effect of the batch. `commit`: messages are committed to Kafka, and images and `notes` are stored. `keep`: only `notes` are stored.
+   * `nothing`: neither.
+   */
   readonly action: 'commit' | 'keep' | 'nothing';
   /** Keys of records of which two overlapping reads showed different content. These records are requested again at once. */
   readonly undecided: readonly string[];

@@ -17,7 +17,10 @@ export interface DateChecksOptions {
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /** Whether polls are refused and pause, or try other date formats. No probes are sent meanwhile. */
+  /**
+   * Whether polls pause because the API refuses them, or try other date formats. While true, no probes (tests of the date parameters) are
+   * sent.
+   */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
@@ -29,7 +32,10 @@ const AN_HOUR_MS = 3_600_000;
  * repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes, in ms. If it is too small, many changes missed by polls at the same time cause as many probes. */
+/**
+ * Minimum time between two probes (tests of the list's date parameters), in ms. Each change that polls missed requests a probe: if this
+ * time is too small, many such changes at once cause as many probes.
+ */
 const SOON_MS = 60_000;
 
 /**

@@ -217,9 +217,9 @@ export class ListReads {
   }
 
   /**
-   * Returns the limit (quota operator) for reads that may cover the whole list: `usual` while the list is polled, otherwise
-   * `lanes.fullScan`. The sweeps of an unpolled list use `lanes.fullScan` too, and may follow one another without pauses, so that requests
-   * of a lower rank might never be sent.
+   * Returns the limit that makes requests of a read wait for the quota: `usual` while the list is polled, `lanes.fullScan` while it is not.
+   * The sweeps of an unpolled list wait in `lanes.fullScan`, too, and may follow one another without pauses: requests that waited in a lane
+   * served after it might never be sent.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;

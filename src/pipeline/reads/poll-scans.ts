@@ -32,7 +32,7 @@ export class PollScans {
     this.#begun.set(chain, (this.#begun.get(chain) ?? 0) + 1);
   }
 
-  /** To be called when the last page of a scan arrives, before the page is emitted. */
+  /** To be called when the last page of a scan of the chain `chain` has arrived, before the page is emitted. */
   scanEnded(chain: PollChain): void {
     this.#ended.set(chain, (this.#ended.get(chain) ?? 0) + 1);
     this.#ended$.next();

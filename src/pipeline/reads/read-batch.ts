@@ -53,7 +53,7 @@ export interface SnapshotBatch extends ReadResult {
 export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Start of the next poll window, in epoch ms; undefined except in the last page of a poll for new changes. */
+  /** Start of the next poll window, in epoch ms. Set only on the last page of a poll for new changes; otherwise undefined. */
   readonly since: number | undefined;
   /** Whether this page completes the reading of the records that the initial snapshot missed: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;

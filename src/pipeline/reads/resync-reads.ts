@@ -13,7 +13,7 @@ import type { PageSlots } from '../../streams/flow/page-slots.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
-  /** Resync requests. They are queued and handled one after another. */
+  /** Requests to publish the list or some of its records again. They are queued and handled one after another. */
   readonly requests$: Observable<ResyncJob>;
   /** Scans the whole list if `since` is null, else the records modified since that time in epoch ms. */
   readonly scan: (since: number | null) => Observable<ScanPage>;

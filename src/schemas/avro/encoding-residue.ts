@@ -123,7 +123,7 @@ const MAX_PLACES = 5_000;
 export class PathTree {
   #count = 0;
   #root = this.#newRoot();
-  /** Paths that were null in any record, sorted by JSON Pointer. */
+  /** Paths at which any record had a null, sorted by JSON Pointer. The index of a path in this array is its `rank`. */
   #ranked: Place[] = [];
 
   /**

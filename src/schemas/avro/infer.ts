@@ -110,7 +110,7 @@ interface SchemaLocation {
 
 const ROOT: SchemaLocation = { path: [], depth: 1, arrays: 0 };
 
-/** Builds the tree of a schema's record types, and appends every node of the tree to `places`. */
+/** Returns the tree of record types below `record`, which is at `at` in the schema. Appends every node of the tree to `places`. */
 function recordNode(record: RecordSchema, at: SchemaLocation, places: RecordNode[]): RecordNode {
   const partOf = ({ name, type }: FieldSchema): RecordNode | null => {
     const within = recordWithin(type);

@@ -116,7 +116,7 @@ function firstShape(
   return undefined;
 }
 
-/** Whether {@link shapeOf} considers a value. It may still infer no type from the value, for example from an array of nulls. */
+/** Whether a type may be inferred from a value. {@link shapeOf} may still infer none, for example from an array of nulls. */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }

@@ -27,7 +27,7 @@ interface GuestLogOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly account: string;
-  /** Name of this guest process. It is part of the key of the guest's entries. */
+  /** Name of this guest process. It is part of the message key of the entries that the guest writes to the ledger. */
   readonly instance: string;
   readonly scheduler: SchedulerLike;
 }
@@ -46,8 +46,8 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Time at which each entry was known to exist, in ms (`scheduler.now()`), by offset. It gives a lower bound of the entry's age even after
-   * the partition leader has changed, when the brokers' timestamps can't be compared.
+   * Maps the offset of each ledger entry to a time at which the entry was known to exist, in ms (`scheduler.now()`). That time gives a
+   * lower bound of the entry's age even after the partition leader has changed, when the brokers' timestamps can't be compared.
    */
   const seen = new Map<string, number>();
 

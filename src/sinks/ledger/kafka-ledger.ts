@@ -87,8 +87,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
 }
 
 /**
- * Newest entries in the ledger. `all`: entries of the account and its guests, in the order of their offsets; `others`: entries of other
- * accounts; `next`: offset at which to continue reading.
+ * Newest entry of each key in the ledger. `all`: entries of the account and its guests, in the order of their offsets; `others`: entries of
+ * other accounts; `next`: offset at which to continue reading.
  */
 interface ReadEntries {
   readonly all: readonly LogMessage[];

@@ -8,9 +8,9 @@ import { ERROR } from '../../kafka/client/protocol-errors.ts';
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit, and replaces an epoch error by `COMMIT_FAILED` with `context.epoch`, because an epoch error alone does not show which
- * process is the owner. The newer producer may belong to a process that ended before it committed a claim, or may have been opened by a
- * late copy of this process's own request.
+ * Runs a commit. If the broker refuses it with an epoch error (a newer producer was opened, or the transaction timed out), throws
+ * `COMMIT_FAILED` with the context `epoch: true`. The epoch error alone does not show which process is the owner: the newer producer may
+ * belong to a process that ended before it committed a claim, or may have been opened by a late copy of this process's own request.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {

@@ -57,7 +57,11 @@ export class FailingOffsets {
     return first && { place: first, until: second?.at ?? end };
   }
 
-  /** Adds a failing offset, or replaces the entry with the same offset. `isDated`: whether the offset is one in a window of dates. */
+  /**
+   * Adds the list offset of a record that makes its page fail, or replaces the entry with the same offset.
+   *
+   * @param isDated Whether the offset counts from the start of a window of dates and not from the start of the list.
+   */
   add(isDated: boolean, place: FailingOffset): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at !== place.at).slice(1 - MAX_PLACES);

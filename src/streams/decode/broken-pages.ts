@@ -112,8 +112,10 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads the rest of the page after its first broken record was found at index `place`: requests that record alone, then the records
-   * before and after it. @param alone Number of broken records of the page that have been requested alone, including this one.
+   * Reads a page whose first broken record (one that makes the page's JSON unreadable) is at index `place`: requests that record alone,
+   * then the records before and after it.
+   *
+   * @param alone Number of broken records of the page that have been requested alone, including this one.
    */
   #around(place: number, alone: number): Observable<Answer> {
     const offset = this.#offset;

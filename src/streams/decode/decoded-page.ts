@@ -184,8 +184,8 @@ export function isNoJson(error: unknown): error is Error {
 }
 
 /**
- * Maximum number of remembered texts, about 100 bytes each. At the limit all texts are forgotten, and each costs a few requests when it is
- * met again.
+ * Maximum number of texts in {@link UnreadableTexts}, whose digests take about 100 bytes each. At the limit all texts are forgotten, and
+ * each costs a few requests when it is received again.
  */
 const MAX_KEPT = 10_000;
 

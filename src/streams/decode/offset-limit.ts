@@ -11,9 +11,9 @@ import type { PageAttempts } from './page-attempts.ts';
  */
 const APART = 11;
 /**
- * How long transient failures of all records from an offset on must last before they count as a cap, in ms. If it is too small, the end of
- * a list is left out when a part of the API is unavailable. If it is too large, an initial snapshot waits for records that are never
- * served.
+ * How long the records from a list offset on must fail with transient errors before the API counts as capping the list there (serving no
+ * records beyond it), in ms. If it is too small, the end of a list is left out when a part of the API is unavailable. If it is too large,
+ * an initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 

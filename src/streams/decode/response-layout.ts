@@ -28,7 +28,7 @@ export class ResponseLayout {
   readonly path: readonly string[];
   /** Whether the body may have a single record, an object, in place of the array of records. */
   readonly isRecord: boolean;
-  /** Reads responses to requests for a single record. */
+  /** Layout of the list's responses to requests for a single record. */
   readonly single: ResponseLayout;
   readonly #list: ListDescription;
   /** Reads the value that is true if the response reports success; undefined if the description has no `ok`. */
@@ -248,7 +248,7 @@ function isPresent(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null && value !== false && value !== '';
 }
 
-/** Maximum number of members that an error message names. If it is too large, messages are long. */
+/** Maximum number of members of a JSON object that an error message names. If it is too large, messages are long. */
 const MAX_NAMED = 8;
 /** Names that a message may quote. A name of another form may be a value, such as the key of a record. */
 const FIELD_NAME = /^[a-z_][\w-]{0,39}$/i;

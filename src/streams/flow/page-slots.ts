@@ -4,7 +4,7 @@ import { Observable } from 'rxjs';
 export interface PageSlots {
   /** Takes a page slot on subscription: waits until a page slot is free, emits and completes. */
   readonly acquire: Observable<void>;
-  /** Frees a page slot. To be called when the page has been committed or dropped, or when the request for it has failed. */
+  /** Frees an acquired page slot. To be called once its page has been committed or dropped, or the request for the page has failed. */
   release(): void;
 }
 

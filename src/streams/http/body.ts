@@ -17,7 +17,7 @@ export class Body {
     return this.#bytes;
   }
 
-  /** Returns the memory to its pool. Further calls do nothing. */
+  /** Returns the memory of the body to the pool it came from; the body can't be read afterwards. Further calls do nothing. */
   giveBack(): void {
     if (!this.#bytes) return;
     this.#bytes = undefined;

@@ -264,7 +264,7 @@ const LEAST_LIFE_MS = 10_000;
  * have expired when a request arrives.
  */
 const LEAST_USABLE_MS = 2_000;
-/** Longest lifetime that is accepted from a response, in ms. The default of the description may be longer. */
+/** Longest token lifetime that is accepted from a login response, in ms. The default in the API's description may be longer. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
 /** Units of lifetimes in descriptions, in ms. */
 const UNITS_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;

@@ -74,8 +74,8 @@ export class PagePlan {
   /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
   /**
-   * Largest page size that the server serves, learned from pages that had fewer records than requested but were not the last; Infinity if
-   * unknown. It limits the requested size only while the list is read in whole pages (see {@link PagePlan}).
+   * Largest page size that the server serves, learned from pages that had fewer records than requested although others followed; Infinity
+   * if unknown. Limits the requested size only while the list offsets of pages have to be multiples of their size (see {@link PagePlan}).
    */
   #most = Infinity;
   /**
@@ -279,8 +279,8 @@ export class PagePlan {
   }
 
   /**
-   * Yields the sizes that whole pages may have, from `limit` down to `#least`: first those from `limit` down to half of it that have only
-   * small prime factors (see {@link SMOOTH}), then all.
+   * Yields the page sizes to try for a whole page (one whose list offset is a multiple of its size), the preferred ones first: sizes from
+   * `limit` down to half of it that have only small prime factors (see {@link SMOOTH}), then all sizes from `limit` down to `#least`.
    */
   *#sizes(limit: number): Generator<number> {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
@@ -289,8 +289,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the largest page size that divides the list offset and exceeds neither `most` nor the page size limit. While the list is not
-   * read in whole pages, returns `most`.
+   * Returns the size of a page that begins at a list offset. If the list is read in whole pages (list offsets are multiples of the page
+   * size): the largest size that divides `offset` and that the server serves, at most `most`. Otherwise `most`.
    */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

@@ -1,6 +1,9 @@
 /** Upper bound of the age of a response's content. */
 export interface AnswerAge {
-  /** Earliest time at which the server can have read the content, in local ms: the time of the request minus the maximum age `staleMs`. */
+  /**
+   * Earliest time at which the server can have read the response's content from its database, in ms on the local clock: the time of the
+   * request minus the maximum age `staleMs`.
+   */
   readonly asOf: number;
   /**
    * Maximum age of the content when it was requested, in ms, according to response headers; 0 if the response does not come from a cache.
@@ -110,7 +113,10 @@ class AgeEstimator implements AnswerAges {
   #ahead = -Infinity;
   /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
-  /** For each request address, the first response with the newest `Date`. The least recently requested address comes first. */
+  /**
+   * For each request address, the first of the consecutive responses with the same `Date` header as the latest one, which may be its copies
+   * from a cache. The least recently requested address comes first.
+   */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
   of(answer: DatedAnswer) {

@@ -22,7 +22,7 @@ export interface TokenVerdict {
  * requests take time.
  */
 const MARGIN_MS = 2_000;
-/** Upper bound of `MARGIN_MS` as a fraction of the token's lifetime. It applies to lifetimes below 40 s. */
+/** Largest fraction of a token's lifetime that the margin may take: tokens with a lifetime below 40 s have less than `MARGIN_MS`. */
 const MARGIN_PART = 0.05;
 /** How long all requests with a token must fail before it is replaced early, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;
@@ -149,7 +149,10 @@ export class TokenLife {
     return isSuspect && this.#mayLogIn('failed', now) ? this.#logsIn(GO_ON, now) : GO_ON;
   }
 
-  /** Handles a refusal of the token, or a failure that is final if the token is not the cause. */
+  /**
+   * Decides what follows after the server refused a request with the newest token, or responded with a status that no repetition with the
+   * same token would change: a repetition, also with a new token, or the end of the list's or query's requests ({@link FINAL}).
+   */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
     const isKnown = newest.hasWorkedFor(use.list);
@@ -231,7 +234,7 @@ const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** Time without an early login, in ms, after which the next early login counts as the first one again: the gap after it is `first`. */
+/** Time without an early login, in ms, after which the next one counts as the first again: the gap after it is `first` of `GAPS`. */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */

@@ -20,7 +20,10 @@ export interface Position {
    * starts of the newest accepted page and of the page planned after it.
    */
   readonly step: number;
-  /** Anchors of the newest pages that continued the scan without a gap, one array per page, in list order. */
+  /**
+   * Anchors (chosen records) of the newest pages that continued the scan without a gap, one array per page, in list order. If the next page
+   * contains one of these records unchanged, it continues the scan without a gap, too.
+   */
   readonly anchors: readonly (readonly Anchor[])[];
   /**
    * Number of times in a row that the scan has stepped back to an earlier offset because a page had no anchor or its cursor was refused; 0
@@ -172,7 +175,7 @@ function positionBehind(
   };
 }
 
-/** Returns the position without its page size, so that offset and size of the next request are chosen anew. */
+/** Returns a position without its fixed page size and cursor, so that offset and size of the next request are chosen anew. */
 export function replanned(at: Position): Position {
   const { offset, step, anchors, stepsBack, leftOut } = at;
   return { offset, step, anchors, stepsBack, ...(leftOut && { leftOut }) };
@@ -312,7 +315,10 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   });
 }
 
-/** Number of anchors of which one has a digest of content, the others of bytes. If it is too small, more records have to be parsed. */
+/**
+ * One anchor in this number gets a digest of its record's content; the others get a digest of its bytes. If the number is too small, more
+ * records have to be parsed.
+ */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;
@@ -331,8 +337,8 @@ function digestOf(record: JsonValue): string {
 }
 
 /**
- * Cache of content digests by the digest of the record's bytes. A content digest takes twenty times as long to compute as a digest of
- * bytes, and most anchors are the same as in the previous scan.
+ * Cache that maps the digest of a record's bytes to the digest of its content. A digest of content takes twenty times as long to compute,
+ * and most of the records that a scan needs it for are the same as in the previous scan.
  */
 export interface ContentDigests {
   /** Returns the content digest; undefined if it is not in the cache. */

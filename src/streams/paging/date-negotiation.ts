@@ -13,7 +13,7 @@ const A_MINUTE_MS = 60_000;
 
 interface NegotiationStart {
   readonly now: number;
-  /** The newest stamp seen, in epoch ms. */
+  /** The newest modification time seen in the list, in epoch ms; undefined if none was seen. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
   /** Called once a request without dates has succeeded and the refused request has been refused again. Default: not called. */

@@ -11,7 +11,7 @@ export interface ProbeReply {
   readonly stamps: readonly (number | null)[];
   /** Whether the response has all records of the window. */
   readonly isWhole: boolean;
-  /** Whether the server refused the request, or did not respond to it although it responded to a request without dates. */
+  /** Whether the server refused a request with dates, or did not respond to it although it responded to one without dates. */
   readonly isRefused: boolean;
   /** Whether `isRefused` is set because the server did not respond. The dates may then not be the cause. Default false. */
   readonly isUnanswered?: boolean;
@@ -41,7 +41,7 @@ const DAY_MS = 86_400_000;
 const STAMP_TOLERANCE_MS = 60_000;
 /** A window in which no record can have been modified; in epoch ms. */
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
-/** Maximum number of stamps that one probe tests. Each takes several requests. */
+/** Maximum number of modification times that one probe tests. Each takes several requests. */
 const MAX_WITNESSES = 4;
 
 /**
@@ -171,8 +171,8 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a narrow window around a stamp, shifted by `offset`. It ends at `now`, or at a later stamp, at the latest, because some servers
- * misinterpret windows that end in their future.
+ * Returns a window from `NEAR_MS` before to `NEAR_MS` after a modification time, both shifted by `offset` ms. Before the shift
+ * it ends at `now` at the latest, or at `stamp` if that is later: some servers misinterpret windows that end in their future.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));

@@ -7,7 +7,7 @@
 export interface HeldBack {
   /** Number of the full scan before the one that first missed keys of this held-back range. */
   readonly from: number;
-  /** Number of the newest full scan in which keys of this held-back range went missing. */
+  /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
   readonly to: number;
   /** Number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
@@ -15,7 +15,10 @@ export interface HeldBack {
   readonly gone: number;
   /** Number of published records when the keys went missing, without those missing before. The deletion limit is a percentage of it. */
   readonly known: number;
-  /** Whether the operator has raised the deletion limit so far that these keys are within it. Their deletions may then be published. */
+  /**
+   * Whether the operator has raised the deletion limit so far that the keys of this held-back range are within it. If so, their deletions
+   * may be published.
+   */
   readonly isConfirmed: boolean;
 }
 

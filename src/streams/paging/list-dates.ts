@@ -33,7 +33,7 @@ export interface DatesFound {
   readonly stamp: string;
   /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
-  /** Whether the current format is the documented one, which is tried first. */
+  /** Whether dates are sent in the documented format, the first that is tried. */
   readonly isUsualForm: boolean;
   /** Offset to add to a modification time to get the matching date parameter, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;
@@ -238,7 +238,11 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Marks the list as one that can't be polled by dates. @param reason The error, on one line. */
+  /**
+   * Marks the list as one that can't be polled by dates, for the reason `why`.
+   *
+   * @param reason The error that showed this, on one line.
+   */
   without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;

@@ -37,7 +37,7 @@ export interface Pager {
    * the two. If false, every page is accepted.
    */
   readonly overlaps: boolean;
-  /** Returns the page to request for a position. */
+  /** Returns list offset and size of the page to request when the scan is at the position `at`. */
   placeAt(at: Position): PagePlace;
   /**
    * Returns the page to request after another one, under the assumption that the list does not change meanwhile. Undefined if it is not
@@ -90,7 +90,10 @@ class OffsetPager implements Pager {
   readonly #pageSize: number;
   readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
-  /** The newest page, if it had fewer records than requested. Only for lists that end with an empty page. */
+  /**
+   * The newest page, if it had records, but fewer than requested: whether it is the last one is known only after the next page. Undefined
+   * in lists whose responses say whether another page follows.
+   */
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
@@ -303,7 +306,7 @@ class CursorPager extends SequentialPager {
   }
 }
 
-/** Whether the page at a position may lie before the end of what was read. */
+/** Whether the page at a position may contain only records that the scan has read already. */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;
 }

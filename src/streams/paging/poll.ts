@@ -18,7 +18,7 @@ export interface Window {
 /** A window as it is requested from the server. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest stamp that the window certainly includes, in epoch ms. */
+  /** Latest modification time that the server certainly includes in the window, in epoch ms. */
   readonly until: number;
 }
 

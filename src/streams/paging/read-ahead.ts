@@ -42,7 +42,10 @@ export class PagesAhead {
   readonly #options: ReadAhead<Answer>;
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
-  /** `total` of the newest response; Infinity if unknown while the server claims more pages. */
+  /**
+   * List offset from which on no page is requested ahead: the `total` of the newest response. Without a `total`: Infinity if the response
+   * says that another page follows, otherwise 0.
+   */
   #total = 0;
   /** Average response time, in ms. */
   #answerMs: number | undefined;

@@ -118,7 +118,7 @@ function isPower(total: number): boolean {
 /** Sort order of the keys of a scan. `none`: neither ascending nor descending. Null: unknown, as no adjacent keys have differed so far. */
 export type KeyOrder = 'asc' | 'desc' | 'none' | null;
 
-/** Returns the order of a scan's keys after one more page. Pages overlap, so only keys of the same page are compared. */
+/** Returns the sort order that a scan's keys have shown after one more page. Pages overlap, so only keys of the same page are compared. */
 export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   if (order === 'none') return order;
   let shown: KeyOrder = order;

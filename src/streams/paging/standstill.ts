@@ -52,8 +52,8 @@ export function ignoredFields(
 const ENOUGH = 3;
 /**
  * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which a page is
- * accepted without one. Once this number was reached, {@link ENOUGH} such pages suffice for the rest of the round. Too small: pages of a
- * list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little
+ * accepted without one. Once this number was reached, {@link ENOUGH} such pages suffice until the scan ends or is repeated. Too small: pages
+ * of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little
  * costs more requests.
  */
 const MAX_FAILURES = 30;

@@ -79,7 +79,7 @@ export interface SweepProgress {
   readonly askedAt: number | null;
   /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;
-  /** When the progress was stored, in epoch ms on the local clock. */
+  /** When this progress of the list's sweeps was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
 }
 

@@ -108,7 +108,7 @@ export interface LaneLimit extends Limit {
   used(): number;
 }
 
-/** A lane whose tokens can be taken together with those of lanes of other buckets. */
+/** A lane for requests that count against several quotas: it can take a token of its bucket and of others at the same moment. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
    * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at
@@ -117,7 +117,7 @@ export interface SharedLane extends LaneLimit, SharedLimit {
   together(others: readonly SharedLimit[]): Limit;
 }
 
-/** Functions of a lane that a lane of another bucket calls to wait for it and to take its tokens. */
+/** A lane as a lane of another bucket sees it, when a request needs a token of both: functions to wait for a token and to take it. */
 export interface SharedLimit {
   /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
   opensAt(now: number): number;
@@ -412,7 +412,7 @@ function isFree(error: unknown): boolean {
 
 /** A request that waits for a start. */
 interface Waiting {
-  /** Called with the time of the start in ms and the callback for the end of the work. */
+  /** Starts the request. `at` is the time of the start in ms; `onEnd` is to be called when the request has ended. */
   readonly start: (at: number, onEnd: OnEnd) => void;
   /** Lanes of other buckets that have to allow the start as well. */
   readonly others: readonly SharedLimit[];

@@ -173,8 +173,8 @@ export class PageRecord {
   }
 
   /**
-   * Digest of the record's bytes. For a record of a run it is computed on the first access; for any other it is undefined if it was not
-   * computed before.
+   * Digest of the record's bytes. For a record that was recognized as part of a run it is computed on the first access. For any other
+   * record it is undefined unless the decoder or {@link PageRecord.withDigest} computed it.
    */
   get digest(): PayloadDigest | undefined {
     if (!this.#member) return this.#own?.digest;

@@ -25,7 +25,7 @@ export class PageRecords {
     this.length = parts.reduce((sum, part) => sum + sizeOf(part), 0);
   }
 
-  /** Returns all records, including those of runs. */
+  /** Returns all records of the page in order. Creates those of runs (adjacent records that were recognized together) at the first call. */
   all(): readonly PageRecord[] {
     return (this.#all ??= this.parts.flatMap((part) =>
       part instanceof PageRecord ? part : part.records(),
@@ -122,7 +122,7 @@ export class PageRun {
     return this.run.members.map((member) => PageRecord.ofRun(this, member));
   }
 
-  /** Adds the keys of all records of this run to `index`, in order. */
+  /** Adds the keys of all records of this run (adjacent records that were recognized together) to `index`, in page order. */
   addKeysTo(index: KeyIndex): void {
     this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
   }

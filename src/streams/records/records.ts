@@ -162,7 +162,7 @@ export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: Volatil
 type KeyChoice =
   /** Names of the key fields: the first of the `candidates` of {@link chooseKeyFields} that is suitable. */
   | { readonly fields: readonly string[] }
-  /** No candidate is suitable. `seen` contains the sorted names of all fields, so that the operator can choose. */
+  /** No candidate for the key fields is suitable. `seen`: sorted names of all fields, so that the operator can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**

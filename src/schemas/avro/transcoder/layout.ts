@@ -76,8 +76,8 @@ export const RECORD_VALUES = 8;
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array parallel to that of {@link RECORD_WRITTEN}: the output
- * address at which each listed field begins.
+ * Byte offset, in the compiled entry of a record type, of the address of an array of output addresses: where each field in the array of
+ * {@link RECORD_WRITTEN} begins. The two arrays have the same order.
  */
 export const RECORD_BEGINS = 16;
 /**
@@ -114,8 +114,8 @@ export const NOTE_KIND = 0;
 /** Byte offset, in a note about a value, of the output index of the null or the placeholder byte that was written for the value. */
 export const NOTE_OUT = 4;
 /**
- * Byte offset, in a note about a value, of the input window address at which the value begins; in a NOTE_UNKNOWN, at which the member's
- * name begins.
+ * Byte offset, in a note about a value, of an address in the input window: where the value begins or, in a NOTE_UNKNOWN, where the name of
+ * the member begins.
  */
 export const NOTE_FROM = 8;
 /**

@@ -152,7 +152,10 @@ function begin(source: JsonCursor, note: number): void {
   source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
 }
 
-/** Compares two parsers: whether `source`, which has parsed the value of `note`, stands where WebAssembly found the end of that value. */
+/**
+ * Whether `source`, after parsing the value that `note` describes, stands at the end of that value as WebAssembly determined it. If not,
+ * the two parsers disagree.
+ */
 function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
