@@ -24,7 +24,9 @@ export class Leader {
   /** Number of the newest generation that this instance took part in. */
   #newest = 0;
   #unevenSince: number | undefined;
-  /** Whether the loads have been uneven for too long. Cleared when a generation begins. */
+  /**
+   * Whether the loads of the fleet's members have been uneven for too long, so that accounts should move. Cleared when a generation begins.
+   */
   #isDue = false;
 
   constructor(scheduler: SchedulerLike) {

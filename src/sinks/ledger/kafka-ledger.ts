@@ -198,8 +198,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits an entry together with the messages `beside`, and with tombstones for the keys in `#expired`. Returns an offset of the ledger
-   * topic after the entry. After a failure, `sink` is closed.
+   * Commits an entry of the ledger (`key` and `text`), and in the same transaction the messages `beside` and tombstones for the keys in
+   * `#expired`. Returns an offset in the ledger topic after the entry. After a failure, `sink` is closed.
    */
   async #commit(
     sink: FencedSink,

@@ -11,7 +11,10 @@ export interface ReplacedImage {
   readonly codec: ImageCodec;
 }
 
-/** A record that was read and differs from its published image, or has none. */
+/**
+ * A record that was read and has to be published, unless it has to be confirmed first: it differs from its published image, or has no
+ * published image yet.
+ */
 export interface Sighting {
   readonly key: string;
   /** The record's modification time in epoch ms; null if it has none. */
@@ -32,8 +35,9 @@ export interface Unconfirmed {
   /** Local time from which on a request can confirm the record, in epoch ms. */
   readonly from: number;
   /**
-   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was waiting
-   * already, or if it is in doubt only because the process has just started.
+   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was already
+   * waiting for its second read. Also false if nothing shows that the state is earlier, and the record has to be confirmed only because the
+   * process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -144,7 +148,7 @@ export class Confirmations {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Whether any record waits for a second read. */
+  /** Whether any record is held back until a second read confirms its content. */
   get isAnyWaiting(): boolean {
     return this.#waiting.size > 0;
   }

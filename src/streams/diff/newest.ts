@@ -116,7 +116,10 @@ class RememberedReads implements NewestReads {
     }
   }
 
-  /** Adds the records of the calls in `#waiting` to `#seen`. Must run before `#seen` is read, and before new content replaces an entry. */
+  /**
+   * Adds to `#seen` the records of those {@link sawAll} calls that have been put off (`#waiting`). Must run before `#seen` is read, and
+   * before new content replaces an entry.
+   */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
       for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);

@@ -23,7 +23,7 @@ export interface TokenRequest {
   /** JSON Pointer of the token in the response. */
   readonly token: string;
   readonly life: NonNullable<LoginDescription['life']>;
-  /** Returns the parts of the request, for these values of credentials and parameters. */
+  /** Returns headers and body of the login request, in which the variables of the description have the given values. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
   /** Whether the server refused the credentials. Its own refusals are JSON; firewalls and proxies in front of it send HTML or text. */
   readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;

@@ -227,7 +227,7 @@ export class ListDates {
     return true;
   }
 
-  /** Reports the current form of dates to the hooks. Called once a request in this form has worked. */
+  /** Confirms the current form of dates, because a request with dates in this form has succeeded: reports it to the hooks. */
   formWorks(): void {
     this.#tell();
   }

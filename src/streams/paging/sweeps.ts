@@ -128,7 +128,10 @@ export interface SweepsOptions {
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** Exactly one page slot. Each step holds it until the step is stored, and only then the next step is emitted. */
+  /**
+   * Must have exactly one page slot (capacity for one page). Each step holds the slot until the step is stored, and only then the next step
+   * is emitted.
+   */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
   /**
@@ -408,7 +411,10 @@ class Sweeper {
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;
   }
 
-  /** Time until the second requests for the records of missing keys begin, in ms. */
+  /**
+   * Remaining time, in ms, until the sweep begins to request the records of missing keys for the second time. A key is deleted if neither
+   * request finds its record.
+   */
   #secondRequestsInMs(): number {
     const now = this.#scheduler.now();
     const tookMs = now - this.#progress.beganAt;

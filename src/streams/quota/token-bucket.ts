@@ -108,15 +108,19 @@ export interface LaneLimit extends Limit {
 /** A lane whose tokens can be taken together with those of lanes of other buckets. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
-   * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at
-   * the same moment, so that no request holds one token while it waits for another. Their turn is decided by this lane's bucket.
+   * Returns a limit whose requests need a token from this lane and from each lane in `others` (lanes of other buckets). A request starts
+   * when all of them allow it, and takes all tokens at the same moment, so that no request holds one token while it waits for another. The
+   * requests wait in the queue of this lane's bucket.
    */
   together(others: readonly SharedLimit[]): Limit;
 }
 
 /** Functions of a lane that a lane of another bucket calls to wait for it and to take its tokens. */
 export interface SharedLimit {
-  /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
+  /**
+   * Returns the earliest time, in ms, at which the lane may start a request, as estimated at time `now`. Infinity while the lane's bucket
+   * permits no start, because its gate (a condition in addition to the quota) is closed.
+   */
   opensAt(now: number): number;
   /** Called while requests wait for this lane although its bucket's gate is closed ({@link opensAt} is Infinity). */
   want(): void;
