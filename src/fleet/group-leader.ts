@@ -43,7 +43,10 @@ export class Leader {
     return leaderAssignment(members, { instances, isImbalanced: this.#isDue });
   }
 
-  /** Called by every member, leader or not, when a generation of the fleet's Kafka group begins. */
+  /**
+   * Called by every member when a generation of the fleet's Kafka group begins, whether or not it leads the group. Stores the generation's
+   * assignment.
+   */
   generationStarted({ isLeader, number }: Generation, assignment: FleetAssignment): void {
     this.#assignment = assignment;
     this.#newest = number;

@@ -4,7 +4,7 @@ import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
 import type { AnswerAge } from '../http/response-age.ts';
 import type { ImageCodec } from '../records/page-record.ts';
 
-/** The image of a record's content that was published and has since been replaced. */
+/** An image of a record (the record as it was published) that a newer image of the same record has replaced. */
 export interface ReplacedImage {
   readonly bytes: Buffer;
   /** The codec that encoded the image. The schema may have gained fields since. */

@@ -96,8 +96,8 @@ class RememberedReads implements NewestReads {
   }
 
   /**
-   * Whether the read with this span may overlap other reads. The result for the newest span is cached, because it is needed for each record
-   * of a page.
+   * Whether the read with this span (its begin and end on the list's logical clock) may overlap other reads. The result for the newest span
+   * is cached, because it is needed for each record of a page.
    */
   #overlaps(span: Span): boolean {
     if (this.#newestOverlap?.span !== span) {

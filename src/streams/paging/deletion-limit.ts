@@ -11,7 +11,7 @@ export interface HeldBack {
   readonly to: number;
   /** Number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
-  /** Number of keys in this range that were missing in the newest full scan. Their deletions are held back. */
+  /** Number of keys in this range that were missing in the newest full scan. Their deletions are held back unless `isConfirmed`. */
   readonly gone: number;
   /** Number of published records when the keys went missing, without those missing before. The deletion limit is a percentage of it. */
   readonly known: number;

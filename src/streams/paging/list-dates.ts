@@ -150,7 +150,10 @@ export class ListDates {
     return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
-  /** Returns a window in the current format that begins at `from` and should include `latest`, both in epoch ms. */
+  /**
+   * Returns the window of a poll, in the form of dates that the server is known to accept. The window begins at `from` and ends late enough
+   * to include records modified at `latest`, both in epoch ms.
+   */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
     const start = { from: written(from, text) };

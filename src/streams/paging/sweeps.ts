@@ -197,7 +197,7 @@ class Sweeper {
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
-  /** First request for the record of each missing key, by key. */
+  /** First request for the record of each missing key, by key. It is stored until the second request, which follows `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
@@ -332,7 +332,10 @@ class Sweeper {
     if (cut && cut.since + proofMs <= this.#scheduler.now()) onCut?.(cut.total);
   }
 
-  /** Proves by sweeps alone that keys are absent. */
+  /**
+   * Proves that missing keys are absent, for a list whose records can't be requested singly: first waits for polls if necessary, then emits
+   * the keys that the sweeps prove absent. Missing keys that remain are left to the next sweep.
+   */
   #proveBySweeps(): Observable<SweepStep> {
     const { pollsCompleted$, emptySpan } = this.#options;
     const polls$ = defer(() =>
