@@ -13,8 +13,8 @@ interface FailingOffset {
   /** Key of the record directly in front of the failing one; undefined if the failing one was the first of its page. */
   readonly after: string | undefined;
   /**
-   * Key of the record directly after the failing one; in the list, the failing record comes `after` one key and `before` the other. Undefined
-   * if the failing record was the last of the list.
+   * Key of the record directly after the failing one: in the list, the failing record comes after the key `after` and before this key.
+   * Undefined if the failing record was the last of the list.
    */
   readonly before: string | undefined;
 }

@@ -117,7 +117,7 @@ class RememberedReads implements NewestReads {
   }
 
   /**
-   * Adds to `#seen` the records of those {@link sawAll} calls that have been put off (`#waiting`). Must run before `#seen` is read, and
+   * Adds to `#seen` the records of those `sawAll` calls that have been put off (`#waiting`). Must run before `#seen` is read, and
    * before new content replaces an entry.
    */
   #enterAll(): void {

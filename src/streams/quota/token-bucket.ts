@@ -109,8 +109,8 @@ export interface LaneLimit extends Limit {
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
    * Returns a limit whose requests need a token from this lane and from each lane in `others` (lanes of other buckets). A request starts
-   * when all of them allow it, and takes all tokens at the same moment, so that no request holds one token while it waits for another. The
-   * requests wait in the queue of this lane's bucket.
+   * when all of them allow it, and takes all tokens at the same moment, so that no request holds one token while it waits for another. This
+   * lane's bucket decides in which order the requests start.
    */
   together(others: readonly SharedLimit[]): Limit;
 }
