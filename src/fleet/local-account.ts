@@ -161,9 +161,8 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account, or quarantines it after too many crashes. If one more crash would quarantine the account, it is not claimed while
-   * this instance has claimed another such account only a moment ago ({@link PROBATION_MS}): otherwise a crash would not show which of the
-   * two accounts caused it.
+   * Claims the account, or quarantines it after too many crashes. An account that one more crash would quarantine is not claimed within
+   * {@link PROBATION_MS} after this instance has claimed another such account: a crash would not show which of the two caused it.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;

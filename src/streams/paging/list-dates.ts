@@ -151,8 +151,8 @@ export class ListDates {
   }
 
   /**
-   * Returns the window of a poll, in the form of dates that the server is known to accept. The window begins at `from` and ends late enough
-   * to include records modified at `latest`, both in epoch ms.
+   * Returns the window of a poll, in the current form of dates. The window begins at `from` and ends late enough to include records
+   * modified at `latest`, both in epoch ms.
    */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;

@@ -197,7 +197,7 @@ class Sweeper {
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
-  /** First request for the record of each missing key, by key. It is stored until the second request, which follows `proofMs` later. */
+  /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
