@@ -36,8 +36,8 @@ export interface Unconfirmed {
   readonly from: number;
   /**
    * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was already
-   * waiting for its second read. Also false if nothing shows that the state is earlier, and the record has to be confirmed only because the
-   * process has just started.
+   * waiting for its second read; a record that exceeds `maxWaiting` does not count as waiting. Also false if nothing shows that the state
+   * is earlier, and the record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
