@@ -115,9 +115,10 @@ export class Quota {
   }
 
   /**
-   * Counts the requests of earlier processes: those that guests have declared, and those of the predecessor. For the predecessor, its
-   * declaration `sent` is counted, except in two cases in which the stored request times are counted: `sent` is undefined, or the
-   * predecessor used this state folder (`isOurs`) and no time is missing there ({@link #hasAll}). Stored times are exact.
+   * Counts the requests of earlier processes against the quota: those that `guests` have declared, and those of the previous owner of the
+   * account. The requests of the previous owner are taken from the stored request times, which are exact, if its declaration `sent` is
+   * undefined, or if it used this state folder (`isOurs`) and no time is missing there ({@link #hasAll}). Otherwise they are taken from
+   * `sent`.
    */
   inherit(
     sent: DatedDeclaration | undefined,

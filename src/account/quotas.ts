@@ -29,7 +29,7 @@ import type { HttpResponse } from '../streams/http/http.ts';
 
 export type { Lanes } from './lanes.ts';
 
-/** The part of a quota that concerns guests. */
+/** Functions of a quota that serve guests (other processes that use the API key, such as `check`). */
 export type GuestQuota = Pick<Quota, 'guests' | 'countOthers' | 'storeForSuccessor'>;
 
 export interface QuotasOptions {
@@ -68,7 +68,10 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/** A per-second limit. It is neither stored nor declared: a successor waits until the predecessor's requests do not count any more. */
+/**
+ * A limit of requests per second. Its requests are neither stored nor declared in the ledger; instead, a process that claims the account
+ * waits until the requests of the previous owner do not count any more.
+ */
 interface SecondLimit {
   readonly bucket: SharedBucket;
   readonly capacity: number;

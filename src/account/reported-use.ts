@@ -28,11 +28,11 @@ const OVERTAKEN = 2;
 interface Base {
   /** Number of remaining requests that this response reported. */
   readonly remaining: number;
-  /** Number of this process's requests that the API has certainly subtracted from `remaining`. */
+  /** Number of this process's requests that the API has certainly subtracted from the remaining requests it reported in `remaining`. */
   readonly included: number;
-  /** Smallest number of remaining requests that a response reported since this one. */
+  /** Smallest number of remaining requests that this response or any later one reported. */
   least: number;
-  /** Number of requests of other users of the quota that were counted since the base. */
+  /** Number of requests that other users of the quota have sent since this response, as computed so far. */
   others: number;
 }
 

@@ -156,7 +156,10 @@ function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
   return batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
 }
 
-/** Returns how many permits to acquire for each quota: one for logins, `countOf(list)` for a list's quota, their sum for a shared one. */
+/**
+ * Returns the number of permits to acquire at a time, by the quota's name: one for logins, `countOf(list)` for the quota of a list, and the
+ * sum over all lists for a quota that the lists share.
+ */
 function batchSizes(
   { resources, description }: ConfigWith<'api'>,
   countOf: (list: ListDescription) => number,

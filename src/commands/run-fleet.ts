@@ -8,7 +8,10 @@ import type { SettingsSource } from './one-account.ts';
 import { expectNotRefuted } from './refuted.ts';
 import { logSettings, runLogged } from './service-log.ts';
 
-/** `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until a signal. `believe` skips {@link expectNotRefuted}. */
+/**
+ * `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until it receives a stop signal. With `believe`, it also starts if a
+ * measurement has refuted the API's description ({@link expectNotRefuted} is skipped).
+ */
 export async function runFleetCommand(source: SettingsSource, believe: boolean): Promise<void> {
   const config = loadConfig({ ...source, needs: ['kafka', 'registry'] });
   if (!believe) expectNotRefuted(config);

@@ -16,7 +16,7 @@ export interface ConfigOptions<N extends Need> {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder in which `.env` is looked for, and the base of relative paths. */
   readonly cwd: string;
-  /** Groups whose required settings must be set. Default none. */
+  /** Groups of settings, such as `kafka`, whose required settings must be set. Default none. */
   readonly needs?: readonly N[];
   /** Prefix of the topics that the account shares with the other accounts of a fleet. Default: the account's own prefix. */
   readonly sharedPrefix?: string;

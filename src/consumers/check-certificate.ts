@@ -206,7 +206,7 @@ interface TallyAt {
 class RecentTallies {
   readonly #partitions: Map<number, TallyAt[]>;
 
-  /** @param starts First offset of each partition; no key is live before it. */
+  /** @param starts First offset to read in each partition. Before it, the partition has no live key. */
   constructor(starts: ReadonlyMap<number, number>) {
     this.#partitions = new Map(
       [...starts].map(([partition, next]) => [partition, [{ next, tally: new KeyTally() }]]),

@@ -58,7 +58,7 @@ export class MessageReader<T> {
   }
 
   /**
-   * Decodes a prepared message.
+   * Decodes a message that was passed to {@link prepare} before, which fetches the schema of its value.
    *
    * @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context.
    */

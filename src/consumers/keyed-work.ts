@@ -25,7 +25,7 @@ interface KeyedWorkItems<E, R> {
 interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** Number of items at the start of the batch that are all done; the item after them is not. */
+  /** Number of items, counted from the start of the batch, that are all done. The item with this index is not done, or does not exist. */
   readonly lowWatermark: number;
 }
 

@@ -40,7 +40,8 @@ export interface HttpConnectionOptions {
   /** Maximum size of a response body, in bytes. Default: no limit. */
   readonly maxResponseBytes?: number | undefined;
   /**
-   * Buffer into which sockets read. Default: Node allocates a new buffer for each read. Not used in connections through a proxy's tunnel.
+   * Buffer into which the sockets read responses, shared by all connections. Default: Node allocates a new buffer for each read. Not used
+   * in connections through a proxy's tunnel.
    */
   readonly onread?: OnReadOpts | undefined;
   /** Proxies for the connections. Default: none, all connections are direct. */

@@ -32,7 +32,10 @@ function authInWords(auth: ApiDescription['auth']): string {
   return 'header' in auth ? `${auth.header}: ${value}` : `?${auth.query}=${value}`;
 }
 
-/** Returns a template of `auth` for output. A text without a variable is redacted: it may be a secret. */
+/**
+ * Returns a value of `auth` (such as `Bearer {API_KEY}`) as it may be shown to users: the value itself if it refers to a variable,
+ * otherwise `[redacted]`, because it may be a secret.
+ */
 function withoutSecret(template: string): string {
   return variablesIn(template).length > 0 ? template : '[redacted]';
 }

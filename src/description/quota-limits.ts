@@ -30,9 +30,9 @@ export interface DescribedQuota {
 const LOGIN_LIMIT = '10/min';
 /** Length of the units of limits, in seconds. */
 const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
-/** Largest limit per minute; a larger one counts as this one. Each counted request has a slot in a file of the state folder. */
+/** Largest limit in requests per minute; a larger one counts as this one. Each counted request has a slot in a file of the state folder. */
 const MAX_PER_MINUTE = 1_000_000;
-/** Largest limit per second; a larger one counts as this one. */
+/** Largest number of requests in a limit per second, such as `10/s`; a larger number counts as this one. */
 const MAX_PER_SECOND = 10_000;
 
 /** Returns the limits of a description. A list's own limit replaces the API's limits `per list`; the limits `per key` apply as well. */

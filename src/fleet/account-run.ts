@@ -60,7 +60,7 @@ export class AccountRun {
   readonly #options: AccountRunOptions;
   #phase: AccountPhase = 'nothing';
   #failure: Failure | undefined;
-  /** Resolves when the work of the current phase has ended. */
+  /** Resolves when the work of the account's current phase, such as restoring its images, has ended. */
   #done: Promise<void> = Promise.resolve();
   /** Ends the work of the current phase: aborts restoring the images, or stops serving the account. */
   #end: () => void = () => undefined;

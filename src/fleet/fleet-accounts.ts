@@ -171,8 +171,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the digests of the API keys of these accounts. A leaving instance instead returns the digests of all accounts that it still
-   * serves, so that no other account with one of these API keys is served meanwhile.
+   * Returns, by account name, the digests of the API keys of these accounts. A leaving instance instead returns the digests of all accounts
+   * that it still serves, so that no other account with one of these API keys is served meanwhile.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     const configs = this.#isLeaving

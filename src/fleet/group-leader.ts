@@ -24,7 +24,9 @@ export class Leader {
   /** Number of the newest generation that this instance took part in. */
   #newest = 0;
   #unevenSince: number | undefined;
-  /** Whether the loads have been uneven for too long. Cleared when a generation begins. */
+  /**
+   * Whether the loads of the fleet's members have been uneven for too long, so that accounts should move. Cleared when a generation begins.
+   */
   #isDue = false;
 
   constructor(scheduler: SchedulerLike) {
@@ -41,7 +43,10 @@ export class Leader {
     return leaderAssignment(members, { instances, isImbalanced: this.#isDue });
   }
 
-  /** Called by every member, leader or not, when a generation of the fleet's Kafka group begins. */
+  /**
+   * Called by every member when a generation of the fleet's Kafka group begins, whether or not it leads the group. Stores the generation's
+   * assignment.
+   */
   generationStarted({ isLeader, number }: Generation, assignment: FleetAssignment): void {
     this.#assignment = assignment;
     this.#newest = number;

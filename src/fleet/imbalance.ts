@@ -4,8 +4,8 @@ import type { Assignment, AssignmentOptions } from './assignment.ts';
 /** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
 /**
- * Minimum fraction by which moves must reduce the deviation of a member that is out of balance. If they reduce it by less, no account
- * moves. At 0.25, a deviation of 0.4 must fall to 0.3 or less.
+ * Minimum improvement for which accounts move while the members stay the same, as a fraction of a member's deviation from the mean load. At
+ * 0.25, moves must reduce the deviation of a member that is out of balance from 0.4 to 0.3 or less; otherwise no account moves.
  */
 const MIN_IMPROVEMENT = 0.25;
 

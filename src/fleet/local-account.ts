@@ -120,7 +120,10 @@ export class LocalAccount {
     this.#releaseRequestedAt = undefined;
   }
 
-  /** Determines the account's next step in the generation `newest`, and takes it unless a limit or a recent error forbids it. */
+  /**
+   * Determines what this instance has to do next about the account in the generation `newest`, such as claiming or releasing it, and begins
+   * to do it. Does nothing while a limit, a quarantine or a recent error forbids it.
+   */
   step(newest: GroupGeneration): void {
     const { account } = this.config;
     const { instance, scheduler } = this.#options.context;
@@ -161,8 +164,8 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account, or quarantines it after too many crashes. An account that is suspected of causing crashes is not claimed while
-   * another suspected account is on probation.
+   * Claims the account, or quarantines it after too many crashes. An account that one more crash would quarantine is not claimed within
+   * {@link PROBATION_MS} after this instance has claimed another such account: a crash would not show which of the two caused it.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;

@@ -34,7 +34,10 @@ export interface Experiment {
   readonly name: string;
   /** Pause between the first page and the experiment's requests, in ms. Default 0. */
   readonly afterMs?: number;
-  /** Returns the requests to send; `[]` if `facts` suffices. If the experiment does not apply to the list: a text with the reason. */
+  /**
+   * Returns the requests that the experiment sends; `[]` if the first page and the other `facts` are enough for a verdict. Returns a text
+   * with the reason if the experiment does not apply to the list.
+   */
   readonly questions: (facts: Facts) => readonly Question[] | string;
   /** Verdict if the API refuses a request; `judge` is then not called. Default: `judge` is called with the refusal, too. */
   readonly ifRefused?: Verdict;

@@ -226,8 +226,8 @@ export class Accounts {
 }
 
 /**
- * The true state of an account, which a correct client must eventually arrive at. Includes drift (added and converted fields). Faults and
- * hiding do not affect it.
+ * The true state of a sandbox account, which a correct client must eventually arrive at. It includes drift (added and converted fields of
+ * records). It does not include faults that the sandbox simulates, nor does it omit records that the sandbox hides from lists.
  */
 export interface Truth {
   /** Iterates over a list's records in key order, parsed, with drift (such as added fields). The list may change during the iteration. */

@@ -63,6 +63,8 @@ export class SandboxApi {
   }
 
   /**
+   * Returns the response to a request for a page of a list.
+   *
    * @param token The request's access token, as {@link bearerTokenIn} returns it.
    * @param fault Fault to apply to the page, if the request succeeds.
    */

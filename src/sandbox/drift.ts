@@ -5,8 +5,9 @@ import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from 
 /** How a drift (an added or converted field, or a missing key field) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that show the drift at once, chosen by the seed. `Infinity`: all records that it would alter, except those
-   * that lack the usual fields after `replaceText`. Default 0: a record shows the drift when it is next changed.
+   * Number of existing records that show the drift (the altered form of records) at once, chosen by the seed. With `Infinity`, these are
+   * all records that the drift would alter, except those without the fields that random changes need, as after `replaceText`. Default 0.
+   * All other records show the drift when they are next changed.
    */
   readonly existing?: number;
   /** Whether the existing records get a new `updated_at`. If false, only a full scan finds the change. Default true. */

@@ -12,14 +12,14 @@ const COMMA = 44;
 /** Approximate size of a record in bytes, from which the initial capacity of the response buffer is computed. */
 const RECORD_BYTES = 3_072;
 
-/** Settings of a page that do not come from the request. */
+/** How the sandbox shows a list in its pages, apart from what the request asks for: order, hidden records, deviations and faults. */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**
    * How the server deviates from the API's description in the reported list offset and page size, in pages past the end, and in
    * `has_next_page`. Default: it does not deviate.
    */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
-  /** Maximum number of records that a query serves and counts. Default: no limit. */
+  /** Maximum number of records that any query can return, over all its pages, and reports as its total. Default: no limit. */
   readonly totalCap?: number;
   /** Maps the true number of records to the reported `total_records`. Default: the true number. */
   readonly estimate?: (total: number) => number;

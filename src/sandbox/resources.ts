@@ -50,8 +50,8 @@ const UNDATED = { keyField: 'id', keyPrefix: null, dated: false, windowed: false
 const DATED = { ...UNDATED, dated: true, windowed: true };
 
 /**
- * Rules of each list. The API's description contains the rules of orders and the date windows of customers and products. All other rules
- * are invented.
+ * How the sandbox identifies and queries the records of each list. The rules of orders, and the date windows of customers and products, are
+ * those of the API's description. All other rules are invented.
  */
 export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
   orders: {

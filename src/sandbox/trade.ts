@@ -27,7 +27,10 @@ const HOUR_MS = 3_600_000;
 /** Number of distinct generated people. If an account has more customers, some of them have equal personal fields. */
 const PEOPLE = 4_096;
 const CATALOGUE = 200;
-/** Minimum number of templates of a list, also for a list with fewer records, unless {@link MAX_TEMPLATES} is lower. */
+/**
+ * Minimum number of templates (records from which the sandbox makes others) of a list, also for a list with fewer records, unless
+ * {@link MAX_TEMPLATES} is lower.
+ */
 const MIN_TEMPLATES = 64;
 /** Maximum number of templates of each list. In a list with more records, several records are copied from the same template. */
 const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {

@@ -15,7 +15,7 @@ export interface StoredImage {
 
 /** Digest of a record's JSON bytes as the API sent them. The content of these bytes equals that of the stored image. */
 export interface StoredPayloadDigest {
-  /** The digest itself: 16 bytes, as a `latin1` string. */
+  /** The digest of the record's JSON bytes: 16 bytes, as a `latin1` string. */
   readonly digest: string;
   /** Length of the JSON in bytes. */
   readonly length: number;

@@ -137,7 +137,10 @@ export class Marks {
     this.#change(key, old, next);
   }
 
-  /** Records that a read recognized a run by its bytes. The run may have been retired since that read. */
+  /**
+   * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
+   * nothing if the store has no entry for the run, or if the entry is newer. The run may have been retired since that read.
+   */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))

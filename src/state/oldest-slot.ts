@@ -3,14 +3,14 @@
  * changing a time takes logarithmic time.
  */
 export class OldestSlot {
-  /** Time of each slot, by slot number. */
+  /** The time that was set for each slot, by slot number. */
   readonly #times: number[];
   /**
    * Binary heap of slot numbers, ordered by the slots' times: the slot at an index `i > 0` is not earlier than its parent at `(i - 1) >>>
    * 1`.
    */
   readonly #heap: number[];
-  /** Index of each slot in the heap, by slot number. */
+  /** Index in `#heap` of each slot, by slot number. */
   readonly #indexes: number[];
 
   /** @param times Time of each slot of the ring buffer, by slot number. Copied. */
@@ -21,7 +21,7 @@ export class OldestSlot {
     for (let at = (times.length >>> 1) - 1; at >= 0; at--) this.#sink(this.#heap[at]!);
   }
 
-  /** The slot with the earliest time; the lowest-numbered one if there are several. */
+  /** Number of the slot with the earliest time; the lowest number if several slots have that time. */
   get slot(): number {
     return this.#heap[0]!;
   }

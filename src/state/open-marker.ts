@@ -25,7 +25,7 @@ const UNKNOWN = 'unknown';
 
 /** Content of the marker that a process left because it did not close the image file. */
 export interface UncleanShutdown {
-  /** Number of consecutive starts of the service that ended abruptly, including that of the process that left the marker. */
+  /** Number of consecutive starts of the service that ended abruptly, including the start of the process that left this marker file. */
   readonly shortStarts: number;
   /** Why the image file can't be trusted; undefined if it can. */
   readonly doubt: string | undefined;

@@ -18,8 +18,8 @@ export interface Run {
   /** Id of the run: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
   /**
-   * Digest of the run's bytes, from the beginning of the first record to the end of the last one: 16 bytes, as `latin1`; see {@link
-   * runDigests}.
+   * Digest of the run (adjacent records of a page that are recognized together by their bytes). It covers the bytes from the beginning of
+   * the first record to the end of the last one: 16 bytes, as `latin1`; see {@link runDigests}.
    */
   readonly digest: string;
   /** Length of the run in bytes. */

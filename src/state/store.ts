@@ -74,7 +74,7 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of the records that are not in one of `runs`. */
+  /** Keys of those records that belong to none of the `runs`. */
   readonly keys: readonly string[];
   /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];

@@ -45,11 +45,14 @@ const DECLARATION = z.object({
   /** Declared requests of each quota, by the quota's name. */
   quotas: z.record(z.string(), QUOTA).readonly(),
   /**
-   * Serial number of a guest's declaration. It makes the text of each declaration unique: a guest recognizes its own entries in the ledger
-   * by their text.
+   * Serial number of a declaration of a guest (a process beside the service, such as `check`). It makes the text of each declaration
+   * unique: a guest recognizes its own entries in the ledger by their text.
    */
   number: COUNT.optional(),
-  /** Digest of the API key that the requests use; absent in declarations of guests. */
+  /**
+   * Digest of the API key with which the declared requests are sent. Absent if the declaration comes from a guest (a process beside the
+   * service, such as `check`).
+   */
   key: z.string().optional(),
 });
 const CLAIM = z.object({

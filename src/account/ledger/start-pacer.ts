@@ -1,6 +1,6 @@
-/** Factor by which the pacer is faster than the quota, so that requests that a pause left unused can be sent later. */
+/** Factor by which the token bucket refills faster than the quota allows, so that requests that a pause left unused can be sent later. */
 const RATE_MARGIN = 1.01;
-/** Number of requests that may start at once: one of any lane, and one reserved for a poll. */
+/** Capacity of the token bucket, in requests that may start at once: one of any lane, and one reserved for a poll. */
 const MAX_BURST = 2;
 /**
  * Assumed resolution of timers, in ms. The number of requests that the pacer lets start at once includes those that are due in this time.

@@ -16,7 +16,7 @@ export interface QuotaDemand {
   readonly requested: number;
 }
 
-/** A guest's demand for permits of each quota, by the quota's name. */
+/** The permits (each the right to send one request) that a guest process wants for each quota, by the quota's name. */
 export type QuotaDemands = Readonly<Record<string, QuotaDemand>>;
 
 /** Permits (each the right to send one request to the API) that were granted or declared together. */
@@ -25,7 +25,10 @@ export interface PermitBatch {
   readonly counts: Readonly<Record<string, number>>;
   /** Time before which a request with a permit of this batch must be written to its socket, in ms on the scheduler's clock. */
   readonly expiresAt: number;
-  /** The time `expiresAt` by the machine's clock, in ms. The permits expire when the first of the two clocks reaches its time. */
+  /**
+   * When the permits expire by the machine's clock, in epoch ms. They expire as soon as either the scheduler's clock reaches `expiresAt` or
+   * the machine's clock reaches this time: only the machine's clock advances while the machine sleeps.
+   */
   readonly wallExpiresAt: number;
 }
 
@@ -51,9 +54,9 @@ interface GuestQuota {
 }
 
 /**
- * The permits of a guest. Each request waits until there is a permit of its quota. Permits are acquired in batches: the next batch is
- * acquired when a request waits and no request of the current batch is in flight, so that every request is counted with the batch in which
- * it started.
+ * Permits of a guest (a process that uses the API key beside the service, such as `check`). Each request waits until there is a permit for
+ * its quota. Permits are acquired in batches: the next batch is acquired when a request waits and no request of the current batch is in
+ * flight, so that every request is counted with the batch in which it started.
  */
 export class GuestPermits {
   readonly #options: GuestPermitsOptions;
@@ -112,7 +115,10 @@ export class GuestPermits {
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
   }
 
-  /** Returns the demand for each quota: the number of permits wanted, and the requests that this guest has sent in the last minute. */
+  /**
+   * Returns the demand for each quota, by the quota's name: the number of permits that this process wants, and the requests that it has
+   * sent in the last minute.
+   */
   demands(): QuotaDemands {
     const { batchSizes, scheduler } = this.#options;
     const now = scheduler.now();

@@ -221,7 +221,10 @@ export interface ConsumerGroupStart {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly member: ConsumerConfig;
-  /** Returns the end offset of every partition if the consumer group has no committed offsets; otherwise an empty list. */
+  /**
+   * Returns the offsets that the consumer group lacks, and which are therefore to be committed: the end offset of every partition if the
+   * consumer group has no committed offsets, otherwise none.
+   */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
   /**
    * The first value ends the attempts to set the consumer group's first offsets. The observable must replay that value to late subscribers.

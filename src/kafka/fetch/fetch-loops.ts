@@ -77,8 +77,9 @@ export class FetchLoops<T> {
   }
 
   /**
-   * Must be called when `nextOffsets` would return a partition that it left out before. Calls `nextOffsets`, and starts a fetch from each
-   * broker that leads one of the returned partitions and has no fetch in flight.
+   * Continues fetching partitions that were left out before: calls `nextOffsets` again, and starts a fetch from each broker that leads one
+   * of the returned partitions and has no fetch in flight. Must be called when `nextOffsets` would return a partition that it did not
+   * return before.
    */
   wake(): void {
     this.#current?.wake();

@@ -80,7 +80,10 @@ export class TopicReader {
   /** Partitions that have not reached their end offset. */
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
-  /** Number of consecutive empty responses although messages were expected, by partition; see {@link MAX_EMPTY_RESPONSES}. */
+  /**
+   * Number of consecutive fetch responses without messages, by partition, although messages up to the end offset were expected; see
+   * {@link MAX_EMPTY_RESPONSES}.
+   */
   readonly #emptyResponses = new Map<number, number>();
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;

@@ -174,7 +174,7 @@ function headersOf(fields: FieldReader): IHeaders {
 interface FieldReader {
   at: number;
   varint(): number;
-  /** Reads a length, and as many bytes as it says; null if the length is -1. */
+  /** Reads a length and that many bytes after it; returns the bytes, or null if the length is -1. */
   bytes(): Buffer | null;
 }
 

@@ -202,7 +202,10 @@ class GroupMember {
     onRetry?.(known);
   }
 
-  /** Returns true if the code means success, and false if the member has to join again. @throws kafkajs' error for any other code. */
+  /**
+   * Returns true if the error code in a response to the request `request` means success, and false if the member has to join the group
+   * again. @throws kafkajs' error for any other code.
+   */
   #isAccepted(code: number, request: string): boolean {
     if (code === ERROR.NONE) return true;
     if (code === ERROR.UNKNOWN_MEMBER_ID) {

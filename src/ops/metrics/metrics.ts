@@ -210,7 +210,7 @@ interface RecorderOptions {
   readonly registry: Registry;
   readonly account: string;
   readonly allowed: LabelValues;
-  /** Lists for which series with the value 0 are created at the start, before the first event. */
+  /** Lists for which metric series with the value 0 are created at the start, before the first event. */
   readonly lists: readonly ListDescription[];
   /** Functions that update gauges. Each is called before its gauge is read. */
   readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;

@@ -166,8 +166,8 @@ function factsOf(dated: DatedResource): Fact[] {
 }
 
 /**
- * Describes the newest certificate. A full scan that was not certified because the previous certificate was too recent is not shown as a
- * problem, because a later scan is certified.
+ * Returns the line of the status page about a list's newest certificate. It does not show it as a problem if a later full scan was not
+ * certified because this certificate was too recent: some scan after it will be certified.
  */
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';

@@ -35,7 +35,7 @@ export class TimeSlots<T> {
     return this.#slots.at(-1)!;
   }
 
-  /** Returns the values of the `count` complete time slots, the oldest first. */
+  /** Returns the values of the `count` time slots before the current one, the oldest first. */
   past(): readonly T[] {
     this.#advance();
     return this.#slots.slice(0, -1);

@@ -51,9 +51,10 @@ export interface TaskBatch extends TaskNotes {
 export type Checkpoint = Pick<TaskCheckpoint, keyof TaskCheckpoint>;
 
 /**
- * A claimed task: its cursor, its exclusive right to write, and its stored images. `commit` publishes events and updates cursor and images
- * together; `storeNotes` stores only notes, such as the progress of sweeps. A call of `commit` or `storeNotes` must not begin before the
- * previous one has ended. After an error of `commit` the checkpoint can't be used any further.
+ * A claimed task (one list of one account): its cursor, its exclusive right to write, and its stored images (the records as they were
+ * published). `commit` publishes events and updates cursor and images together; `storeNotes` stores only notes, such as the progress of
+ * sweeps. A call of `commit` or `storeNotes` must not begin before the previous one has ended. After an error of `commit` the checkpoint
+ * can't be used any further.
  */
 export class TaskCheckpoint {
   readonly store: StoreReads;

@@ -103,7 +103,11 @@ export function restartSnapshot(cursor: Cursor): Cursor {
   return { ...cursor, firstRead: snapshot, losses: losses + 1, lostSequence: sequence };
 }
 
-/** @throws CellarstreamError `CURSOR_UNREADABLE` if the text is not a cursor that this version supports. */
+/**
+ * Parses a cursor from its JSON text. `task` names the task in the error.
+ *
+ * @throws CellarstreamError `CURSOR_UNREADABLE` if the text is not a cursor that this version supports.
+ */
 export function parseCursor(text: string, task: string): Cursor {
   const cursor = parse(text);
   if (

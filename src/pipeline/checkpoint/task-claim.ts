@@ -16,7 +16,7 @@ export interface TaskLog {
 
 export interface TaskClaimOptions extends TaskLog {
   readonly instance: string;
-  /** State shared by all openings of the task in this process. */
+  /** State that all attempts of this process to open the task share, such as the id of the task's previous owner. */
   readonly claimState: ClaimState;
 }
 

@@ -90,8 +90,8 @@ export interface DecodedLists {
   /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
   readonly snapshot: ListRequest;
   /**
-   * Requests a page for any other read. A record whose bytes have the same digest as when it was last published is unchanged, and is not
-   * parsed. Most records are unchanged.
+   * Requests a page for any read except the initial snapshot. A record whose bytes have the same digest as when it was last published is
+   * unchanged, and is not parsed. Most records are unchanged.
    */
   readonly afterSnapshot: ListRequest;
 }

@@ -267,8 +267,8 @@ interface FailedScan {
 }
 
 /**
- * Whether polls that were given up for this reason are tried again after a pause. If the list ignores dates, or returns no records for
- * them, polls are not tried again; probes continue instead.
+ * Whether polls that were given up for the reason `noDates` are tried again after a pause. If the list ignores dates, or returns no records
+ * for them, polls are not tried again; probes continue instead.
  */
 function isRetried(noDates: NoDates | undefined): boolean {
   return noDates === 'refused' || noDates === 'unanswered';

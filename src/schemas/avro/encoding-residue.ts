@@ -139,7 +139,7 @@ export class PathTree {
     return this.#root;
   }
 
-  /** Writes the image's array `nulls`, sorted by JSON Pointer. */
+  /** Writes the image's array `nulls`: the JSON Pointers of the values that the API sent as null, sorted. */
   writeNulls(nulls: Place[], out: AvroOutput): void {
     if (nulls.some(({ rank }) => rank < 0)) this.#rank(nulls);
     sortByRank(nulls);

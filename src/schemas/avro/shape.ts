@@ -5,7 +5,7 @@ import { JsonNumber, type JsonValue } from '../json/json.ts';
 /** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =
   | TypedShape
-  /** JSON text, which represents any value. */
+  /** The field holds JSON text, which can represent any value: no Avro type fits its values, or they have too many fields or levels. */
   | { readonly kind: 'text' };
 
 export type TypedShape =

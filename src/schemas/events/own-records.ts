@@ -105,7 +105,9 @@ export interface DeadLetter {
   readonly sha256: string | null;
   /** Size of the record's complete JSON text in UTF-8, in bytes; null if the text is not divided among several dead letters. */
   readonly length: number | null;
-  /** Number of this part of the record's JSON text, from 1; null if the text is not divided among several dead letters. */
+  /**
+   * Number of the part of the record's JSON text that this dead letter contains, from 1. Null if the dead letter contains the whole text.
+   */
   readonly part: number | null;
   readonly parts: number | null;
 }

@@ -72,8 +72,8 @@ export function topicFindings(
   /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
   const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
   /**
-   * Adds a finding if `isWorse` says that the topic's value of a setting is worse than the value in the specification. Adds none if the
-   * broker does not report the setting, or the specification does not contain it.
+   * Compares a setting of the topic with the value in the specification, and adds a finding, with `why` as its explanation, if `isWorse`
+   * says that the topic's value is worse. Adds none if the broker does not report the setting, or the specification does not contain it.
    */
   const compare = (
     setting: (typeof CHECKED_SETTINGS)[number],

@@ -148,7 +148,11 @@ interface FoundArray<T> {
   readonly after: number;
 }
 
-/** Reads the elements of the array at `path` in the value at `start`; undefined if there is none. Yields as {@link pageElements} does. */
+/**
+ * Returns the elements of an array in a page, as `read` returns them: the array is at the path of member names in the JSON value at index
+ * `start`. Undefined if there is no such array, the JSON is malformed, or a member's name is escaped or occurs twice on the path. Yields as
+ * {@link pageElements} does.
+ */
 function* elementsIn<T>(
   page: Buffer,
   start: number,

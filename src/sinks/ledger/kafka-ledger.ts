@@ -54,8 +54,8 @@ export interface GuestEntries {
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Earlier declarations and claims of the account's owners, with ages as of `claimedAt`. An owner's claim returns only the newest
-   * declaration and the newest claim; a guest gets all that the ledger topic still contains.
+   * Ledger entries of the account's owners from before the caller's claim: declarations and earlier claims, with ages as of `claimedAt`.
+   * For an owner, these are only the newest declaration and the newest claim; a guest gets all that the ledger topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /** Time at or before which the caller's new entry was written, in ms (`scheduler.now()`). */
@@ -200,8 +200,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits an entry together with the messages `beside`, and with tombstones for the keys in `#expired`. Returns an offset of the ledger
-   * topic after the entry. After a failure, `sink` is closed.
+   * Commits an entry of the ledger (`key` and `text`), and in the same transaction the messages `beside` and tombstones for the keys in
+   * `#expired`. Returns an offset in the ledger topic after the entry. After a failure, `sink` is closed.
    */
   async #commit(
     sink: FencedSink,

@@ -205,7 +205,9 @@ const ALL_SEQUENCES = 2 ** 31;
 export class Sequences {
   readonly #counts = new Map<string, number>();
 
-  /** Returns the sequence number of the partition's next message, and advances it by `count` messages. */
+  /**
+   * Returns the producer's sequence number for the next message that it sends to the partition, and reserves `count` numbers from there on.
+   */
   next(topic: string, partition: number, count: number): number {
     const name = `${topic} ${partition}`;
     const first = this.#counts.get(name) ?? 0;

@@ -12,7 +12,7 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 export interface MissingRights {
   readonly resource: 'topic' | 'group' | 'transactional-id';
   readonly name: string;
-  /** Whether `name` is the prefix of several resources' names. */
+  /** Whether `name` is a prefix, and the right is missing for all Kafka resources whose names begin with it. */
   readonly isPrefix?: true;
   readonly operations: readonly string[];
 }

@@ -12,7 +12,10 @@ interface FailingOffset {
   readonly at: number;
   /** Key of the record directly before the failing record; undefined if the failing record was the first of its page. */
   readonly after: string | undefined;
-  /** Key of the record directly after the failing one; undefined if the failing one was the last of the list. */
+  /**
+   * Key of the record directly after the failing one: in the list, the failing record comes after the key `after` and before this key.
+   * Undefined if the failing record was the last of the list.
+   */
   readonly before: string | undefined;
 }
 

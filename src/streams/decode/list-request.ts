@@ -282,7 +282,10 @@ class PageReader {
     );
   }
 
-  /** Reads a page. If its requests are given up, reads it in smaller parts or around a failing record. */
+  /**
+   * Requests a page, and starts its requests when `limit` allows. If the requests for the whole page are given up, requests smaller parts
+   * of it, or the records around one that makes the page fail.
+   */
   #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
     const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
     return defer(() => {

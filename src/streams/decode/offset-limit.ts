@@ -6,8 +6,8 @@ import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /**
- * Distance, in records, between the first two records that are tested for a cap. If it is too small, a few adjacent bad records are taken
- * for a cap.
+ * Distance, in records, from the first failing record to the next one that is requested, to find out whether the API serves no records from
+ * there on (a cap). If it is too small, a few adjacent bad records are taken for a cap.
  */
 const APART = 11;
 /**

@@ -262,7 +262,8 @@ export class PageAttempts {
   }
 
   /**
-   * Returns span, times and age of a joined response. The times are those of the first part in `after`; the age is that of the oldest part.
+   * Returns span, times and age of a response that is made of several responses, the parts of a page. The times are those of the first
+   * response in `after`: the parts behind a gap, or, at a cap, a page elsewhere in the list. The age is that of the oldest part.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;

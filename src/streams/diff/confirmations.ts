@@ -4,14 +4,17 @@ import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
 import type { AnswerAge } from '../http/response-age.ts';
 import type { ImageCodec } from '../records/page-record.ts';
 
-/** The image of a record's content that was published and has since been replaced. */
+/** An image of a record (the record as it was published) that a newer image of the same record has replaced. */
 export interface ReplacedImage {
   readonly bytes: Buffer;
   /** The codec that encoded the image. The schema may have gained fields since. */
   readonly codec: ImageCodec;
 }
 
-/** A record that was read and differs from its published image, or has none. */
+/**
+ * A record that was read and has to be published, unless it has to be confirmed first: it differs from its published image, or has no
+ * published image yet.
+ */
 export interface Sighting {
   readonly key: string;
   /** The record's modification time in epoch ms; null if it has none. */
@@ -32,8 +35,9 @@ export interface Unconfirmed {
   /** Local time from which on a request can confirm the record, in epoch ms. */
   readonly from: number;
   /**
-   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was waiting
-   * already, or if it is in doubt only because the process has just started.
+   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was already
+   * waiting for its second read; a record that exceeds `maxWaiting` does not count as waiting. Also false if nothing shows that the state
+   * is earlier, and the record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -144,7 +148,7 @@ export class Confirmations {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Whether any record waits for a second read. */
+  /** Whether any record is held back until a second read confirms its content. */
   get isAnyWaiting(): boolean {
     return this.#waiting.size > 0;
   }

@@ -287,7 +287,7 @@ export class DecodedChange implements Change {
         : NO_PATHS);
   }
 
-  /** Returns a plain object for `JSON.stringify`. */
+  /** Returns the change as a plain object; called by `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

@@ -96,8 +96,8 @@ class RememberedReads implements NewestReads {
   }
 
   /**
-   * Whether the read with this span may overlap other reads. The result for the newest span is cached, because it is needed for each record
-   * of a page.
+   * Whether the read with this span (its begin and end on the list's logical clock) may overlap other reads. The result for the newest span
+   * is cached, because it is needed for each record of a page.
    */
   #overlaps(span: Span): boolean {
     if (this.#newestOverlap?.span !== span) {
@@ -116,7 +116,10 @@ class RememberedReads implements NewestReads {
     }
   }
 
-  /** Adds the records of the calls in `#waiting` to `#seen`. Must run before `#seen` is read, and before new content replaces an entry. */
+  /**
+   * Adds to `#seen` the records of those `sawAll` calls that have been put off (`#waiting`). Must run before `#seen` is read, and
+   * before new content replaces an entry.
+   */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
       for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);

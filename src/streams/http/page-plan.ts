@@ -143,7 +143,10 @@ export class PagePlan {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
 
-  /** Returns the page that begins at a list offset or closest before it, at a multiple of its size (half its size after `foundStuck`). */
+  /**
+   * Returns the page that begins at list offset `offset`, or as close before it as possible. The page begins at a multiple of its size, or
+   * of half its size while `foundStuck` has switched to half pages.
+   */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
     if (this.#isHalf) return halfPage(offset, limit);
@@ -215,7 +218,10 @@ export class PagePlan {
     this.#servedTo = offset;
   }
 
-  /** Updates the page sizes that the server serves, and removes the cap if the page has records beyond it. May allow larger pages again. */
+  /**
+   * Updates what the plan knows about the server from a received page: the page sizes that the server serves, and the cap (the list offset
+   * beyond which the API serves no records), which is removed if the page has records beyond it. May also allow larger pages again.
+   */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;

@@ -13,7 +13,10 @@ export interface TokenVerdict {
   /** Pause before the list's next attempt, in ms. If undefined, the caller's back-off decides. */
   readonly pauseMs: number | undefined;
   readonly logsIn: boolean;
-  /** Returns the error for the failed request; `who` is the address. If undefined, the caller creates the error. */
+  /**
+   * Creates the error for the request that was refused. `who` is the address of the request, `status` the HTTP status of the response. If
+   * this function is undefined, the caller creates the error.
+   */
   readonly errorOf?: (who: string, status: number) => Error;
 }
 

@@ -23,7 +23,7 @@ export interface TokenRequest {
   /** JSON Pointer of the token in the response. */
   readonly token: string;
   readonly life: NonNullable<LoginDescription['life']>;
-  /** Returns the parts of the request, for these values of credentials and parameters. */
+  /** Returns headers and body of the login request, in which the variables of the description have the given values. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
   /**
    * Returns whether a response is the server's refusal of the credentials, and not one of a firewall or proxy in front of it: those send

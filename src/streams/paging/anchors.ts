@@ -34,7 +34,10 @@ export interface Position {
   readonly leftOut?: readonly string[];
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
-  /** Set if the page is accepted without an anchor: it cannot overlap, its anchors have no digests, or too many pages had no anchor. */
+  /**
+   * Set if the page is accepted without an anchor (an unchanged record that the scan has read before): the page cannot overlap, its anchors
+   * have no digests, or too many pages had no anchor.
+   */
   readonly isBlind?: true;
   /**
    * Value that the request for the page sends in place of the offset: the key of the record before the page, the cursor or address that the
@@ -64,8 +67,9 @@ export interface JoinResult {
   /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page has keys of anchors, but none of those records has a digest: only the keys of neighbours could be compared, and too
-   * few precede them. Stepping back does not help then, because pages overlap by too few records.
+   * True if the page has records with the keys of anchors (records that the scan read before), but none of them has a digest that could be
+   * compared. This happens when nothing but a record's key is comparable and too few records precede it on the page. Stepping back does not
+   * help then, because pages overlap by too few records.
    */
   readonly lacksDigests: boolean;
 }
@@ -183,7 +187,7 @@ export function replanned(at: Position): Position {
 
 const NO_FIELDS: readonly string[] = [];
 
-/** A page's records as anchors: key and digest of the record at each index. */
+/** A page's records as the scan compares them with anchors (records that it read before): key and digest of the record at each index. */
 class AnchorPage {
   readonly #records: PageRecords;
   readonly #keyOf: KeyOf;

@@ -16,7 +16,10 @@ interface NegotiationStart {
   /** The newest modification time seen in the list, in epoch ms; undefined if none was seen. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
-  /** Called once a request without dates has succeeded and the refused request has been refused again. Default: not called. */
+  /**
+   * Called if the dates are the likely cause of the refusal: a request without dates has succeeded, and the same request with dates was
+   * refused once more. Default: not called.
+   */
   readonly onConfirmed?: () => void;
 }
 

@@ -11,7 +11,7 @@ export interface HeldBack {
   readonly to: number;
   /** Number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
-  /** Number of keys of this held-back range that were missing in the newest full scan. */
+  /** Number of keys in this range that were missing in the newest full scan. Their deletions are held back unless `isConfirmed`. */
   readonly gone: number;
   /** Number of published records when the keys went missing, without those missing before. The deletion limit is a percentage of it. */
   readonly known: number;
@@ -107,7 +107,10 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
-  /** Whether no key of a held-back range was seen again. Only an operator who raises the limit brings such a range within it. */
+  /**
+   * Whether none of the range's missing keys has been seen again since the previous full scan. If such a range is within the limit, the
+   * operator has raised the limit, so the range is confirmed.
+   */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {

@@ -150,7 +150,10 @@ export class ListDates {
     return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
-  /** Returns a window in the current format that begins at `from` and should include `latest`, both in epoch ms. */
+  /**
+   * Returns the window of a poll, in the current form of dates. The window begins at `from` and ends late enough to include records
+   * modified at `latest`, both in epoch ms.
+   */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
     const start = { from: written(from, text) };
@@ -227,7 +230,7 @@ export class ListDates {
     return true;
   }
 
-  /** Reports the current form of dates to the hooks. Called once a request in this form has worked. */
+  /** Confirms the current form of dates, because a request with dates in this form has succeeded: reports it to the hooks. */
   formWorks(): void {
     this.#tell();
   }

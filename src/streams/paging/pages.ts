@@ -23,7 +23,7 @@ import type { ReadAhead } from './read-ahead.ts';
 import { ignoredFields as newIgnoredFields, Standstill } from './standstill.ts';
 import type { LeftOut } from './standstill.ts';
 
-/** A page of a scan. */
+/** A page that a scan (one traversal of a list) has read. */
 export interface ScanPage {
   readonly answer: Answer;
   /** List offset of the page's first record. */
@@ -127,7 +127,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 const MAX_REPEATED_ROUNDS = 2;
 /** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
 const MAX_RESTARTS = 5;
-/** Result for a page of a list whose pages do not overlap. */
+/** Result of joining a page in a list whose pages do not overlap: every page counts as one that continues the scan without a gap. */
 const JOINED: JoinResult = {
   ...{ anchored: true, swapped: false, next: BEGINNING },
   ...{ adrift: false, lacksDigests: false },

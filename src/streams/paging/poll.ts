@@ -64,7 +64,10 @@ export interface PollOptions {
    * Default: `intervalMs`.
    */
   readonly firstIntervalMs?: number;
-  /** Returns how much time to allow per request, in ms, so that polls stay within their share of the quota. Default: 0. */
+  /**
+   * Returns the minimum average time per request of a poll, in ms: after a poll with many requests, the next one begins later, so that
+   * polls stay within their share of the quota. Default: 0.
+   */
   readonly spacingMs?: () => number;
   /** Each emission ends the pause before the next poll for new records. Default: never emits. */
   readonly pollNow$?: Observable<unknown> | undefined;

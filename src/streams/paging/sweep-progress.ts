@@ -164,7 +164,10 @@ export interface SweptPage {
   readonly fresh: number;
   /** The keys counted in `fresh`. Needed only if `rules.isAgreed`. */
   readonly freshKeys?: readonly string[];
-  /** Number of the `fresh` keys that are not published: the setting `START_FROM` excludes them, or the list shows them as deleted. */
+  /**
+   * Number of those keys counted in `fresh` whose records are not published: the setting `START_FROM` excludes them, or the list shows them
+   * as deleted.
+   */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
@@ -372,7 +375,10 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
   return provenSince(proving, newest, proofMs);
 }
 
-/** Time until the records of missing keys may be requested for the second time, in ms. */
+/**
+ * Remaining time, in ms, until the records of the missing keys may be requested for the second time: `proofMs` after all of them have been
+ * requested once (`askedAt`). 0 if they have not been requested yet.
+ */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }

@@ -134,7 +134,10 @@ export interface SweepsOptions {
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** Exactly one page slot. Each step holds it until the step is stored, and only then the next step is emitted. */
+  /**
+   * Must have exactly one page slot (capacity for one page). Each step holds the slot until the step is stored, and only then the next step
+   * is emitted.
+   */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
   /**
@@ -200,7 +203,7 @@ class Sweeper {
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
-  /** First request for the record of each missing key, by key. */
+  /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
@@ -335,7 +338,10 @@ class Sweeper {
     if (cut && cut.since + proofMs <= this.#scheduler.now()) onCut?.(cut.total);
   }
 
-  /** Proves by sweeps alone that keys are absent. */
+  /**
+   * Proves that missing keys are absent, for a list whose records can't be requested singly: first waits for polls if necessary, then emits
+   * the keys that the sweeps prove absent. Missing keys that remain are left to the next sweep.
+   */
   #proveBySweeps(): Observable<SweepStep> {
     const { pollsCompleted$, emptySpan } = this.#options;
     const polls$ = defer(() =>
@@ -414,7 +420,10 @@ class Sweeper {
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;
   }
 
-  /** Time until the second requests for the records of missing keys begin, in ms. */
+  /**
+   * Remaining time, in ms, until the sweep begins to request the records of missing keys for the second time. A key is deleted if neither
+   * request finds its record.
+   */
   #secondRequestsInMs(): number {
     const now = this.#scheduler.now();
     const tookMs = now - this.#progress.beganAt;

@@ -111,15 +111,19 @@ export interface LaneLimit extends Limit {
 /** A lane for requests that count against several quotas: it can take a token of its bucket and of others at the same moment. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
-   * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at
-   * the same moment, so that no request holds one token while it waits for another. Their turn is decided by this lane's bucket.
+   * Returns a limit whose requests need a token from this lane and from each lane in `others` (lanes of other buckets). A request starts
+   * when all of them allow it, and takes all tokens at the same moment, so that no request holds one token while it waits for another. This
+   * lane's bucket decides in which order the requests start.
    */
   together(others: readonly SharedLimit[]): Limit;
 }
 
 /** A lane as a lane of another bucket sees it, when a request needs a token of both: functions to wait for a token and to take it. */
 export interface SharedLimit {
-  /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
+  /**
+   * Returns the earliest time, in ms, at which the lane may start a request, as estimated at time `now`. Infinity while the lane's bucket
+   * permits no start, because its gate (a condition in addition to the quota) is closed.
+   */
   opensAt(now: number): number;
   /**
    * Notifies this lane that requests of another bucket wait for it. Called only while the gate of this lane's bucket is closed, so that the

@@ -78,8 +78,8 @@ export interface RecordBytes {
 }
 
 /**
- * Facts that a {@link PageRecord} stores itself. For a record of a run, these are only facts that were computed after its creation; the run
- * has the others.
+ * Facts that a {@link PageRecord} stores itself. If the record belongs to a run (adjacent records that are recognized together by their
+ * bytes), most facts are stored in the run, and only those that were computed later are stored here.
  */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
@@ -266,6 +266,6 @@ function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): Pay
 export interface ImageCodec {
   /** Encodes a record into its image. Records that are equal except for the order of their fields have equal images. */
   encode(record: JsonObject): Buffer;
-  /** Decodes an image into the record. */
+  /** Decodes an image, and returns the record that it was encoded from. */
   decode(bytes: Buffer): JsonObject;
 }

@@ -74,9 +74,9 @@ export function personalFields(
 
 /** A node in the tree of the paths of personal fields: a personal field, or a field on the path to one. */
 interface Node {
-  /** Method of hiding the value here. Undefined if the node is only on the path to a personal field. */
+  /** Method by which the value at this path is hidden. Undefined if the path only leads to a personal field. */
   way: HidingMethod | undefined;
-  /** Strictest method of the personal fields at and below this node. */
+  /** Strictest of the methods by which this value and the values nested in it are hidden. */
   strictest: HidingMethod;
   readonly names: Map<string, Node>;
 }

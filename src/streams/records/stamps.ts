@@ -12,7 +12,10 @@ export class Stamps {
   readonly #updated: readonly string[];
   readonly #created: string | undefined;
   readonly #format: TimeFormat;
-  /** Fields that a transcoder (encoder of unparsed records) returns for {@link updatedIn} and {@link createdIn}. */
+  /**
+   * Fields that a transcoder (which encodes records without parsing them) must return, so that {@link updatedIn} and {@link createdIn} can
+   * read the times.
+   */
   readonly wanted: WantedFields;
 
   /**

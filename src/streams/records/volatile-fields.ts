@@ -38,7 +38,10 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   };
 }
 
-/** Node of the tree of all pointers: its child nodes by field name. An entry {@link END} marks the node of a volatile field. */
+/**
+ * Node in the tree of the JSON Pointers of all volatile fields: its child nodes by field name. An entry {@link END} marks the end of a
+ * pointer, so that the value at this node is a volatile field.
+ */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 

@@ -47,8 +47,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes the fields of the object at the cursor, and moves the cursor to the end of the object. Returns false if the whole object has to
-   * be parsed, or isn't JSON. After false or an error, cursor, output and residue must not be used.
+   * Encodes the fields of the object at the cursor into `out`, and adds to `residue` the values that the fields can't represent. Moves the
+   * cursor to the end of the object. Returns false if the whole object has to be parsed, or isn't JSON. After false or an error, cursor,
+   * output and residue must not be used.
    *
    * @throws SyntaxError in some of the cases in which the object isn't JSON.
    */

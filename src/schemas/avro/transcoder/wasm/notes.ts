@@ -18,7 +18,10 @@ import {
 } from '../layout.ts';
 import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
-/** Highest address at which a note with the longest path, of {@link MAX_DEPTH} steps, still fits before the output. */
+/**
+ * Highest address of a note (a message to JavaScript about a value) at which the longest note still fits in front of the output: one with a
+ * path of {@link MAX_DEPTH} steps.
+ */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /**

@@ -124,8 +124,9 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
 }
 
 /**
- * Rearranges the output of a record, which consists of `written` entries, in the order of the schema's fields, and adjusts the notes from
- * address `notes` on. If a field has two entries, the second one is used. Returns false if the output has no space for the rearranged copy.
+ * Brings the output of a record into the order of the schema's fields. `record` is the address of the record type, `written` the number of
+ * fields in the output. If the output has a field twice, its second value is used. The notes (messages to JavaScript about values) from
+ * address `notes` on are adjusted. Returns false if the output has no space for the rearranged copy.
  */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);

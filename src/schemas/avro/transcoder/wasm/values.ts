@@ -113,7 +113,10 @@ const LANES = 16;
 /** Longest string, in bytes, whose Avro length takes one byte. */
 const MAX_ONE_BYTE = 63;
 
-/** Reads a string of valid UTF-8 without escapes; returns false for any other value. */
+/**
+ * Reads the JSON string at the read position, and writes it to the output as an Avro string. Returns false, with both positions unchanged,
+ * if there is no string, or if it has an escape, is not valid UTF-8, or does not fit into the output.
+ */
 export function readText(): bool {
   if (load<u8>(Here.at) != QUOTE) return false;
   const start = Here.at + 1;
