@@ -70,8 +70,8 @@ export interface ListDescription {
   /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
   readonly ok: ListFile['ok'];
   /**
-   * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
-   * has, with distinct values, becomes the key. A sole candidate is used without this check.
+   * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
+   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check.
    */
   readonly keyCandidates: readonly (readonly string[])[];
   /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */

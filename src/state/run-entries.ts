@@ -50,7 +50,7 @@ export interface RunHead extends Sighting {
 /** Number of bytes at the beginning of a run's digest that are the run's id. The full digest distinguishes two runs with the same id. */
 const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
-const HEAD = { seen: 0, read: 4, left: 8, isLive: 12, end: 13 } as const;
+const HEAD = { seen: 0, read: 4, refCount: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
 /**
  * Byte offsets within the stored entry of one record of a run. The entry has fields of fixed length, then the record's key. `at` and `end`
@@ -71,7 +71,7 @@ export function packRunHead(
   const packed = allocateEntry(HEAD.end);
   packed.writeUInt32BE(lastSeenSweep, HEAD.seen);
   packed.writeUInt32BE(lastReadSweep, HEAD.read);
-  packed.writeUInt32BE(refCount, HEAD.left);
+  packed.writeUInt32BE(refCount, HEAD.refCount);
   packed.writeUInt8(Number(isLive), HEAD.isLive);
   return withChecksum(id, packed);
 }
@@ -81,7 +81,7 @@ export function unpackRunHead(id: string, packed: Buffer): RunHead {
   return {
     lastSeenSweep: packed.readUInt32BE(HEAD.seen),
     lastReadSweep: packed.readUInt32BE(HEAD.read),
-    refCount: packed.readUInt32BE(HEAD.left),
+    refCount: packed.readUInt32BE(HEAD.refCount),
     isLive: packed.readUInt8(HEAD.isLive) === 1,
   };
 }

@@ -64,7 +64,7 @@ export async function restore(
   // writes to their topic. So the store may have newer events than the cursor.
   const { whole, found: since } = read.memory;
   const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
-  const unchecked = isFullyRestored(read.memory);
+  const unchecked = needsKeyCheck(read.memory);
   return {
     memory: { ...read.memory, whole: sequence, found: 0, begunBy: undefined, unchecked },
     cursor: { ...cursor, sequence, partitions: bounds.size },
@@ -92,7 +92,7 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
  * Whether the live keys in the store still have to be compared with the cursor's count and digest of them, because all images were restored
  * from the topic.
  */
-function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
+function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
 }
 

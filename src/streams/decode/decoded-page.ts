@@ -187,7 +187,7 @@ export function isNoJson(error: unknown): error is Error {
  * Maximum number of texts in {@link UnreadableTexts}, whose digests take about 100 bytes each. At the limit all texts are forgotten, and
  * each costs a few requests when it is received again.
  */
-const MAX_KEPT = 10_000;
+const MAX_TEXTS = 10_000;
 
 /**
  * Set of texts that are accepted as not being JSON, stored as digests. All requests of a list share the set, so only the first request that
@@ -203,7 +203,7 @@ export class UnreadableTexts {
 
   add(text: Buffer): void {
     if (this.has(text)) return;
-    if (this.#size === MAX_KEPT) {
+    if (this.#size === MAX_TEXTS) {
       this.#digests.clear();
       this.#size = 0;
     }

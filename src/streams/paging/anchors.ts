@@ -352,8 +352,8 @@ export interface ContentDigests {
 }
 
 /** Maximum number of cached digests, about 100 bytes each: the anchors of a few hundred pages. */
-const MAX_KEPT = 2_000;
+const MAX_DIGESTS = 2_000;
 
 export function contentDigests(): ContentDigests {
-  return boundedMap(MAX_KEPT);
+  return boundedMap(MAX_DIGESTS);
 }

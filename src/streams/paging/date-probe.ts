@@ -41,8 +41,6 @@ const DAY_MS = 86_400_000;
 const STAMP_TOLERANCE_MS = 60_000;
 /** A window in which no record can have been modified; in epoch ms. */
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
-/** Maximum number of modification times that one probe tests. Each takes several requests. */
-const MAX_WITNESSES = 4;
 
 /**
  * Measures how a list interprets its date parameters, as a generator of trial requests. The first request is a narrow window around the
@@ -73,7 +71,7 @@ export function* dateProbe(
     [newest, stamps[0], stamps.at(-1), stamps[stamps.length >> 1]].filter((at) => at !== undefined),
   );
   const found: ProbeFinding[] = [];
-  for (const stamp of [...witnesses].slice(0, MAX_WITNESSES)) {
+  for (const stamp of witnesses) {
     const finding = yield* search(now, stamp, known);
     if (finding.kind === 'unknown') continue;
     if (finding.kind === 'offset' && finding.offsetMs === 0) return finding;

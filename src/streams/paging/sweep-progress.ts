@@ -75,7 +75,7 @@ export interface SweepProgress {
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
-  /** When the record of each missing key had been requested once, in epoch ms on the local clock; null before that. */
+  /** Time at which the record of every missing key had been requested once, in epoch ms on the local clock; null before that. */
   readonly askedAt: number | null;
   /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;

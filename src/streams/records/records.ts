@@ -174,7 +174,7 @@ const A_FEW = 1 / 10;
 const MOST = 1 / 5;
 
 /**
- * Chooses the key fields of a list that has no description, from the elements of a page. A candidate (one field or several) is suitable if
+ * Chooses the key fields of a list with several candidates, from the elements of a page. A candidate (one field or several) is suitable if
  * at least nine tenths of the JSON objects have a key with it, and no two objects with the same key differ. The result is the first
  * suitable candidate. If there is none, four fifths of the objects suffice. Undefined for a page without JSON objects.
  */
