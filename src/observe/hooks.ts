@@ -179,7 +179,7 @@ export interface Hooks {
     level: ReadingLevel | null;
     /** Whether sweeps of this list can prove deletions at all, by what its description says. */
     canProve: boolean;
-    /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
+    /** Whether missing records can be requested individually: such requests then prove their deletions, and a weaker `proof` is enough. */
     canBeAsked: boolean;
   }) => void;
   /**
