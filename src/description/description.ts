@@ -23,7 +23,7 @@ export interface ApiDescription {
   readonly errors: NonNullable<DescriptionFile['errors']>;
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
-  /** The lists in the order of the file. */
+  /** Lists of the API, in the order of the description file. */
   readonly lists: readonly ListDescription[];
   /** Result of `check --measure` for this description; absent if the file has none. */
   readonly measured?: DescriptionFile['measured'];
