@@ -88,7 +88,8 @@ export function* dateNegotiation(
 /**
  * Measures how a list interprets dates. A generator that yields the requests to send and returns the finding. First measures the offset
  * between modification times and date parameters. Then tries one date format after another until the list interprets the end of poll
- * windows correctly. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was inconclusive.
+ * windows correctly, or they have no end. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was
+ * inconclusive.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */
