@@ -23,7 +23,7 @@ const TAKE_NAMES = ['peek', 'replay', 'resync', 'verify'];
 /** Names of the API's lists, and of the topics of their events and status changes. */
 const known = await knownNames();
 
-/** Reads {@link known} from the API description. Returns empty lists if the command line contains no command that takes these names. */
+/** Returns the names of lists and topics in the API description. Both are empty if no command on the command line takes such names. */
 async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[]>> {
   const isNeeded = process.argv.some((word) => TAKE_NAMES.includes(word));
   if (!isNeeded) return { lists: [], topics: [] };

@@ -42,8 +42,8 @@ export interface QuotasOptions {
   /** Ledger in which requests are declared before they are sent. Default: requests are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
-   * Remembers which process wrote the stored request times. Default: the writer is unknown, and stored times never replace a declaration in
-   * the ledger.
+   * Reads and writes the id of the process that wrote the stored request times. If that process also wrote the newest declaration in the
+   * ledger, the stored times replace the declaration. Default: the process is unknown, and stored times never replace a declaration.
    */
   readonly writer?: LedgerWriter;
   /**

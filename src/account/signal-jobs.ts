@@ -81,7 +81,10 @@ export class SignalJobs {
   readonly #options: SignalJobsOptions;
   readonly #pending: PendingJobs;
   readonly #newJobs$ = new Subject<SignalJob>();
-  /** Lists with a request whose acknowledgement may or may not have been committed. */
+  /**
+   * Lists for which the signals topic may contain an acknowledgement that was not read yet: at first all lists, later those with an
+   * acknowledgement whose commit has not been reported. The topic is read before their jobs begin.
+   */
   readonly #inDoubt: Set<string>;
   /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */
   #isFollowing = false;

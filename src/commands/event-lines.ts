@@ -103,7 +103,7 @@ export function changeLines(
     });
 }
 
-/** Names on the path from the record to the object that has a status; empty for the record itself. */
+/** Returns the member names on the path from a record to the object `subject`: none for the record, `[subject]` if not in `table`. */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];
 }

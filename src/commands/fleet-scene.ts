@@ -20,7 +20,7 @@ export class FleetScene {
     return this.#read.size === this.#accountCount;
   }
 
-  /** Updates the state from one line of an instance's log, and returns the lines to print. */
+  /** Updates the known owners of accounts from one line of an instance's log, and returns the lines to print about the change. */
   linesFor(instance: string, { event, account, step, instances }: InstanceLine): readonly string[] {
     if (event === 'generation' && instances) return this.#generation(instances);
     if (account === undefined) return [];
@@ -28,7 +28,7 @@ export class FleetScene {
     return event === 'ready' ? this.#ready(instance, account) : [];
   }
 
-  /** Updates the state after an instance's process has ended, and returns the accounts that the instance owned. */
+  /** Marks the accounts of an instance whose process has ended as not served, and returns the names of these accounts, sorted. */
   instanceEnded(instance: string): readonly string[] {
     const owned = [...this.#owners.keys()].filter((name) => this.#owners.get(name) === instance);
     for (const account of owned) this.#read.delete(account);

@@ -105,7 +105,10 @@ function inTime(seconds: number): Observable<unknown> {
 const NO_CERTIFICATE =
   'there is no certificate yet: the service publishes one after each full scan of the list (--fresh requests one)';
 
-/** Returns why there is no fresh certificate of a list; undefined if there is one. */
+/**
+ * Returns a text that says why no fresh certificate of a list was received within `seconds`; undefined if one was received. `ack` is the
+ * acknowledgement of the request for it, if one arrived.
+ */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {
     return `no fresh certificate within ${seconds} s (the service publishes one after a full scan of the list): check that the service runs this account; if the list is long, set a longer --timeout`;

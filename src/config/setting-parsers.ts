@@ -47,7 +47,7 @@ export const percent = text
   .transform(Number)
   .register(ACCEPTED, { phrase: 'a number from 0 to 100, without a percent sign' });
 
-/** Returns a parser of names that become part of the names of topics, files or transactional ids. `longest` is the maximum length. */
+/** Returns a parser of names of at most `longest` characters, which become part of names of topics, files or transactional ids. */
 export const name = (longest: number, pattern = /^[\w.-]+$/) => {
   const phrase = `1 to ${longest} letters, digits, dots, hyphens or underscores`;
   return text

@@ -35,7 +35,7 @@ export interface DeadLettered {
   readonly tries: number;
 }
 
-/** A pause before a retry: of the handler, if `event` is set, else of a call to Kafka or the registry. */
+/** A pause before a retry: if `event` is set, the handler is called again with it; else a call to Kafka or the registry is repeated. */
 export interface GroupRetry extends Retry {
   readonly event?: { readonly partition: number; readonly offset: string } | undefined;
 }

@@ -67,7 +67,7 @@ export const KAFKA_LIMITS = {
    * leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
-  /** Limits for requests about topics and groups, sent by a command or by a reader of a topic. */
+  /** Limits for requests about topics and groups by commands and by readers of a topic: 10 s, or 4 s if no broker responds at all. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
   /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
@@ -95,8 +95,8 @@ export const LASTING_MS = {
    */
   refusedToken: 15_000,
   /**
-   * Time in which brokers may refuse the OAuth tokens of this process after they have accepted one. It is longer than `refusedToken`,
-   * because the cause is then more likely the identity provider than a setting.
+   * Time in which brokers may refuse the OAuth tokens of this process after they have accepted one. It is longer than `refusedToken`, the
+   * time before the first acceptance, because the cause is then more likely the identity provider than a setting.
    */
   refusedProvenToken: 600_000,
 } as const;

@@ -23,7 +23,7 @@ export interface ApiDescription {
   readonly errors: NonNullable<DescriptionFile['errors']>;
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
-  /** The lists in the order of the file. */
+  /** Lists of the API, in the order of the description file. */
   readonly lists: readonly ListDescription[];
   /** Result of `check --measure` for this description; absent if the file has none. */
   readonly measured?: DescriptionFile['measured'];
@@ -65,7 +65,7 @@ export interface ListDescription {
   readonly total: ListFile['total'];
   readonly more: ListFile['more'];
   readonly next: ListFile['next'];
-  /** Places where a response states the offset and the size of its page. They show when a server served another page than requested. */
+  /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
   readonly reported: ListFile['reported'];
   /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
   readonly ok: ListFile['ok'];

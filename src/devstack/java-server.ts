@@ -8,7 +8,7 @@ import { untilReady, type Probe, type Program, type Tethered } from './tethered.
 /** Maximum number of attempts to start. A further attempt is made, on other ports, if another process has taken one of the chosen ports. */
 const PORT_TRIES = 5;
 
-/** JVM flags of all servers: little memory and a fast start, at the cost of peak speed. */
+/** JVM flags of all Java servers that are started here: little memory and a fast start, at the cost of peak speed. */
 export const JVM_FLAGS: readonly string[] = [
   '-XX:TieredStopAtLevel=1',
   '-XX:+UseSerialGC',

@@ -126,7 +126,7 @@ export class Tethered {
   }
 }
 
-/** Pause between two probes of a server, in ms. */
+/** Pause between two checks whether a started server is ready, in ms. */
 const TRY_EVERY_MS = 50;
 
 /** Checks whether a server is ready; returns false or throws if it is not. */

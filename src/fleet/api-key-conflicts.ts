@@ -33,7 +33,10 @@ export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyCon
   );
 }
 
-/** Returns the members' metadata without the files of the accounts in `conflicts`, as if no member had them. */
+/**
+ * Returns the members' metadata with the accounts in `conflicts` removed from `configured`. Those accounts are not served, because another
+ * account has the same API key.
+ */
 export function withoutApiKeyConflicts(
   members: readonly MemberMetadata[],
   conflicts: ApiKeyConflicts,

@@ -24,7 +24,7 @@ const FINAL_POLL_TIMEOUT_MS = 1_000;
 export function finalPolls(scheduler: SchedulerLike): FinalPolls {
   const pollNow$ = new Subject<void>();
   const allPolled$ = new Subject<void>();
-  /** Lists that have published a poll so far. The final polls wait for a poll of each of them. */
+  /** Lists of which a complete poll has been published. The final polls are done once each of these lists has been polled once more. */
   const lists = new Set<string>();
   /** Lists whose final poll is not published yet; undefined until the final polls begin. */
   let waiting: Set<string> | undefined;

@@ -11,7 +11,11 @@ export interface FleetHooks {
     instances: readonly string[];
     accounts: number;
   }) => void;
-  /** Called when this instance takes an `AccountStep` with an account, or stops it (`stop`) because its file changed or was removed. */
+  /**
+   * Called when this instance begins a step with an account: `claim` (becomes its owner), `warm` (restores its images), `ask` (asks its
+   * owner to release it), `release` (stops serving it, for the instance that asked), `drop` (gives up restoring, claiming or serving it),
+   * or `stop` (stops it because its file changed or was removed).
+   */
   readonly onAccount?: (step: {
     account: string;
     step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';

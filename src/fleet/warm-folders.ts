@@ -12,7 +12,7 @@ export interface WarmFolders {
   readonly use: (account: string) => void;
   /** Marks the account's folder as unused: the account is assigned to another instance. */
   readonly release: (account: string) => void;
-  /** Returns the accounts whose folder is in use or contains images. */
+  /** Returns the names of the accounts whose state folder is in use or contains images. */
   readonly warm: () => readonly string[];
   /** Deletes state folders that have been unused for longer than the retention time. */
   readonly clear: () => void;

@@ -235,7 +235,7 @@ const smallPages = ({ paging }: ListDescription) => [
   { offset: paging === 'offset' ? 7 : 10, pageSize: 10 },
 ];
 
-/** Experiment: requests the page after a key, or the second page by its cursor, URL or number. Not for lists that are paged by offset. */
+/** Experiment on paging: requests the page after a key, or the second page by its cursor, URL or number. Not for paging by offset. */
 const behind: Experiment = {
   claim: 'paging',
   name: 'second page',

@@ -182,7 +182,7 @@ export interface Hooks {
      * and on the order of the keys in this sweep.
      */
     canProve: boolean;
-    /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
+    /** Whether missing records can be requested individually: such requests then prove their deletions, and a weaker `proof` is enough. */
     canBeAsked: boolean;
   }) => void;
   /**

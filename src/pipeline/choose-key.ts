@@ -16,7 +16,8 @@ import type { Answer } from '../streams/decode/response.ts';
 export interface ChosenKey {
   readonly keyFields: readonly string[];
   /**
-   * Whether the fields were chosen from the records of the first page. False if published events or the API's description name the fields.
+   * Whether `keyFields` were chosen from the records of the first page. False if published events or the API's description name the key
+   * fields.
    */
   readonly isNew: boolean;
   /**

@@ -17,7 +17,7 @@ export type FaultSpec = FaultKind & {
   readonly pageSizeOver?: number;
   /** Affects only requests with an `offset` of at least this number. Default: no such condition. */
   readonly offsetFrom?: number;
-  /** Whether only requests with `modifiedFromDate` or `modifiedToDate` are affected. Default false. */
+  /** Whether the fault affects only requests with `modifiedFromDate` or `modifiedToDate`. Default false. */
   readonly dated?: boolean;
   /** Whether only requests with a `modifiedToDate` later than the server's clock are affected. Default false. */
   readonly endsInFuture?: boolean;

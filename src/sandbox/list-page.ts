@@ -149,7 +149,7 @@ function selectShown(table: RecordTable, selection: Selection, hidden: (id: numb
   return { ids: ids.slice(offset, offset + limit), total: ids.length };
 }
 
-/** Returns the range of indexes that a date window covers in the order of `updated_at`; the whole list if there is no window. */
+/** Returns the begin and the end (exclusive) of a date window, as indexes in the order of `updated_at`; the whole list without a window. */
 function rangeOf(table: RecordTable, { window }: Selection): [number, number] {
   if (!window) return [0, table.size];
   const { from, to, inclusive } = window;

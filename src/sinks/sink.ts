@@ -46,8 +46,8 @@ export interface TransactionalSink {
    */
   commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**
-   * Resolves when `read_committed` readers can see the last commit, or after two seconds. Never rejects. Meant for commits with `until`
-   * `committed`.
+   * Resolves when `read_committed` readers can see the last commit, or after two seconds. Never rejects. Needed only after a `commit` with
+   * `until` set to `committed`, which does not wait for this.
    */
   awaitVisible(): Promise<void>;
   close(): Promise<void>;

@@ -167,7 +167,7 @@ export function packBytes(key: string, bytes: Buffer): Buffer {
   return withChecksum(key, packed);
 }
 
-/** Returns the content of an entry. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
+/** Returns a stored entry without its checksum. @throws CellarstreamError `STATE_DAMAGED` if the checksum doesn't match key and content. */
 export function unpackBytes(key: string, packed: Buffer): Buffer {
   expectLength(key, packed, 0);
   return packed.subarray(0, packed.length - CHECKSUM_BYTES);

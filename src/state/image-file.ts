@@ -80,7 +80,7 @@ export class ImageFile {
     this.#marker = marker;
   }
 
-  /** Damage that was detected in the file; undefined if there is none. A damaged file has to be reopened. */
+  /** Damage that was detected in the image file; undefined if there is none. A damaged file has to be reopened. */
   get damage(): CellarstreamError | undefined {
     return this.#damage;
   }

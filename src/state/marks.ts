@@ -231,9 +231,8 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key by `next`. If `next` refers to a retired run (one that is never recognized again), the mark is stored
-   * without the reference, so that the run's head does not count for the key. Therefore the caller has to include the head's numbers of
-   * sweeps in `next`.
+   * Replaces the mark of a key by `next`. If `next` refers to a run that is retired (never recognized again), the mark is stored without
+   * that reference. The run's head then no longer counts for the key, so the caller has to include the sweep numbers of the head in `next`.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

@@ -150,7 +150,7 @@ function openRing(file: string): number {
   }
 }
 
-/** Returns the time in a slot: zero if the slot is empty, undefined if it is damaged. */
+/** Returns the time of a request that a slot of the file contains, in epoch ms: 0 if the slot is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
   const at = bytes.readDoubleLE(from);

@@ -330,7 +330,10 @@ class LmdbTaskStore {
     return this.#read(() => this.#marks.sighting(key).lastSeenSweep < since);
   }
 
-  /** Lists the keys after the key `after` that have a stored image and for which {@link isUnseen} is true. */
+  /**
+   * Lists the keys with a stored image that no read has shown since sweep number `since` began, in key order from the first key after
+   * `after` on. Returns a part of them at a time.
+   */
   unseen(since: number, after: string | undefined): KeySlice<string> {
     return this.#read(({ marks }) => {
       const isSeen = this.#isSeenSince(since);

@@ -35,8 +35,8 @@ export interface Guest {
 }
 
 /**
- * How long `close` waits for the final declaration, in ms. If the final declaration is not written in this time, unused permits count until
- * they expire.
+ * How long {@link Guest.close} waits for the final declaration, in ms. Without a final declaration, the permits that the guest has not used
+ * count against the quota until they expire.
  */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 

@@ -146,7 +146,7 @@ class QuotaPermit {
     this.#start = during(quota.guests, use$).subscribe();
   }
 
-  /** Ends the permit. A granted permit no longer counts as a request in flight; a pending one is withdrawn. */
+  /** Ends the permit (a guest's right to one request): a granted one no longer counts as in flight, a pending one is withdrawn. */
   release(): void {
     this.#start.unsubscribe();
   }

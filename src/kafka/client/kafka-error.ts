@@ -175,7 +175,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the message for the error code in a broker's response; undefined without an error code. */
+/** Returns the message for the first of these errors that has a Kafka error code of a broker's response; undefined if none has one. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;

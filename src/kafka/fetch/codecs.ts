@@ -262,7 +262,9 @@ class Unpacked {
   #bytes: Buffer;
   #length = 0;
 
-  /** @param expected Likely length of the content, in bytes. */
+  /**
+   * @param expected Likely length of the unpacked content, in bytes: the initial size of the buffer.
+   */
   constructor(expected: number) {
     this.#bytes = Buffer.allocUnsafe(Math.min(expected, MAX_UNPACKED_BYTES));
   }

@@ -149,7 +149,7 @@ function publishedText(resources: Status['resources']): string {
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** Progress of all initial snapshots together; 1 if none is running. */
+/** Returns the progress of all initial snapshots together: as a number from 0 to 1, which is 1 if none is running, and as text. */
 function snapshotShare(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {

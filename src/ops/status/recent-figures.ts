@@ -3,7 +3,7 @@
 import type { InitialSnapshotStatus } from './status-json.ts';
 
 interface TimeSlotsOptions<T> {
-  /** Length of a time slot, in ms. */
+  /** Length of a time slot, in ms. One value is stored for each slot. */
   readonly everyMs: number;
   /** Number of past time slots that are stored, besides the current one. */
   readonly count: number;

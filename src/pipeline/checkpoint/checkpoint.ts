@@ -34,7 +34,7 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
 /** A task's store without the members that change its content: only the checkpoint writes to the store. */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
-/** Progress of sweeps, and facts about a page, such as the keys on it. Stored only in the image store on this machine, not in Kafka. */
+/** Data that only the image store on this machine has, not Kafka: the progress of sweeps, and facts about a page, such as its keys. */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }

@@ -27,7 +27,7 @@ export function liveKeysText(
   return { sequence, losses, partitions: live.map((tally) => tally.toJSON()) };
 }
 
-/** Counts the live keys in a store that has the image of every live key of the topic. Yields to the event loop after each slice of keys. */
+/** Returns count and digest of each partition's live keys; `store` must have the images of all. Yields to the event loop between slices. */
 export async function liveKeysOf(
   store: Pick<TaskStore, 'storedKeys'>,
   partitions: number,

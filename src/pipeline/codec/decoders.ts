@@ -13,7 +13,7 @@ export interface Decoders {
   /**
    * Decoder for the pages of all reads except the initial snapshot. First compares the digest of the bytes of a record, or of a group of
    * adjacent records (run), with the digests in the image store. Records with an equal digest, which are most, equal their stored images
-   * and are not decoded. Records with another digest are decoded as by `snapshot`.
+   * and are not decoded. The others are decoded by the decoder `snapshot`.
    */
   readonly afterSnapshot: Decoder;
 }

@@ -52,7 +52,10 @@ export class DateChecks {
   readonly #suspect$ = new Subject<void>();
   /** Modification time of a change that polls missed, in epoch ms. The next probe tests the date parameters with this time. */
   #missedStamp: number | undefined;
-  /** Start of the next poll window when a probe last confirmed the date parameters, in epoch ms; undefined before that. */
+  /**
+   * Time from which polls read again if the date parameters turn out to be misinterpreted, in epoch ms: where the next poll window was to
+   * begin when a probe last confirmed the parameters. Undefined before the first confirmation.
+   */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
   #emptyProbes = 0;

@@ -112,7 +112,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   };
 }
 
-/** Maximum number of witnesses, one for each set of special characters. If it is too small, some deletions remain unverified. */
+/** Maximum number of witnesses (existing records whose requests verify a 404). If it is too small, some deletions remain unverified. */
 const MAX_WITNESSES = 100;
 
 /** Returns the characters of a key that are not letters, digits, `-` or `_`, each once and sorted; `é` stands for all outside of ASCII. */

@@ -15,7 +15,7 @@ interface SweepBatchOptions {
    * detected. Undefined if records can be requested by key: the read of the single record then shows whether it is absent.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
-  /** Returns the requests for a certificate that this sweep answers. Called at the end of each sweep. */
+  /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */
   readonly certifyJobs: () => readonly CertifyJob[];
 }
 

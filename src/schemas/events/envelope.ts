@@ -194,7 +194,7 @@ class ChangeEventCodec implements EnvelopeCodec {
   readonly values: RecordCodec;
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
-  /** Type with only the fields that `images` needs. Decoding the other fields would create many unused strings. */
+  /** Type of the fields that `images` returns besides `before` and `after`. Decoding the others would create many unused strings. */
   readonly #brief: avro.Type;
   readonly #toBrief: object;
   /** A record type without fields. Resolving an image to this type skips the image and yields the offset of its end. */

@@ -53,8 +53,8 @@ export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
 }
 
 /**
- * Returns a lower bound of an entry's age at the time when the message `at` was appended, in ms, by the clock of the broker that appended
- * the entry and the message. The result is 0 if the partition leader changed in between, or if the timestamps were not set by the broker.
+ * Returns a lower bound of the age that the ledger message `entry` had when the message `at` was appended, in ms by the broker's clock. The
+ * result is 0 if the partition leader changed in between, or if the timestamps were not set by the broker.
  */
 export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =

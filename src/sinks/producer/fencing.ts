@@ -56,8 +56,11 @@ export class Fencing {
   }
 
   /**
-   * Returns the error for a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. @param cause The error
-   * of kafkajs, from which `known` was converted.
+   * Returns the error to throw for a failed commit: `FENCED` if another producer has certainly opened the transactional id, otherwise
+   * `known`.
+   *
+   * @param cause The error of kafkajs.
+   * @param known The error to which `cause` was converted.
    */
   classify(cause: unknown, known: unknown): unknown {
     const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';

@@ -37,8 +37,8 @@ export interface SignalTopic {
   /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */
   readonly ends: () => Promise<Offsets>;
   /**
-   * Emits the committed messages from the offsets `from` on (default: the beginning). Without `follow`, completes at the end offsets as of
-   * the time of subscription.
+   * Emits the committed messages of the signals topic from the offsets `from` on. A partition that `from` lacks is read from its beginning.
+   * With `follow`, continues with new messages; without it, completes at the end offsets as of the time of subscription.
    */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */

@@ -35,7 +35,7 @@ interface BrokenPageOptions {
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
-  /** Whether parts of a page can be requested. If not, the page is requested again as a whole until it can be read. */
+  /** Whether parts of a page can be requested, as with list offsets. If not, the whole page is requested until it can be read. */
   readonly hasParts: boolean;
 }
 
@@ -145,6 +145,9 @@ export class BrokenPageReader {
    * Reads the page in parts around a broken record that truncates the response, or whose text differs in every response: requests the
    * records after it, the records before it, and the broken record once more. The parts form one page only if both requests for the broken
    * record return the same first characters. A record that leaves the list and comes back between the two requests is not noticed.
+   *
+   * @param place Index of the broken record on the page.
+   * @param one Response to the request for the broken record alone.
    */
   #across(place: number, one: Answer | BrokenResponse): Observable<Answer> {
     const at = this.#offset + place;

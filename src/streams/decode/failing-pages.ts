@@ -45,7 +45,7 @@ export function failingPages(
       const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
-      /** Requests the whole page that contains the offset: the one whose list offset is a multiple of the page size. */
+      /** Requests the whole page that contains `offset`: the one that begins at a list offset that is a multiple of its size. */
       const aligned = (): Observable<Answer> => {
         const place = plan.wholeAt(offset, pageSize);
         return attempts.attempt(place).pipe(

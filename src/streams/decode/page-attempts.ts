@@ -86,7 +86,10 @@ export function cursorPatience(scheduler: SchedulerLike): PagePatience {
   return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
 }
 
-/** Whether the server refused the page for good. Status 404 does not count: gateways send it while the API is replaced. */
+/**
+ * Whether the error says that the server refused the page (by status, such as 400), or that the page is gone for good (410). Status 404
+ * does not count: gateways send it while the API is replaced.
+ */
 export function isGoneOrRefused(error: unknown): boolean {
   return isPageRefused(error) || hasStatus(error, 410);
 }

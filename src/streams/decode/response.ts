@@ -12,7 +12,7 @@ import { PageRecords } from '../records/page-records.ts';
 export interface ReportedPlace {
   /** List offset of the page's first record. */
   readonly offset?: number;
-  /** Number of records per page. */
+  /** Page size that the response states, in records. */
   readonly pageSize?: number;
 }
 

@@ -42,7 +42,10 @@ export interface Unconfirmed {
   readonly isReversion: boolean;
 }
 
-/** Why a record has to be confirmed: it shows an earlier state, or may show one because the process has just started. */
+/**
+ * Why a record has to be confirmed. `reversion`: it shows an earlier state than the published one, or may do so because its response is
+ * old. `start`: the process has just started, and an earlier process may have published a newer state.
+ */
 type Doubt = 'reversion' | 'start';
 
 /** Options of {@link Confirmations}. */

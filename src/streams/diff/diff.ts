@@ -82,7 +82,7 @@ export interface DiffOptions {
   readonly newest?: NewestReads;
   /** Holds back records that return to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
-  /** Hides personal fields in a published record. Needed with `confirmations` if the set of hidden fields can change at a restart. */
+  /** Hides personal fields in a published record. Needed if `confirmations` is set and the hidden fields can change at a restart. */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */
   readonly stamps?: Stamps | undefined;

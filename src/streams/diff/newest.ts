@@ -34,10 +34,7 @@ interface SeenContent {
   readonly updatedAt: number | null;
 }
 
-/**
- * Number of calls of `saw` after which entries that no running read needs any more are removed: those older than the begin of every running
- * read.
- */
+/** Number of calls of `saw` after which `#seen` is cleaned: content is removed that was last seen before all running reads began. */
 const SWEEP_EVERY = 1_000;
 
 /**
@@ -55,7 +52,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
 class RememberedReads implements NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
-  /** Calls of `sawAll` (their arguments) whose records are not in `#seen` yet. They are added when `#seen` is next needed. */
+  /** Reads whose records are not in `#seen` yet, as the arguments of `sawAll`. They are added when `#seen` is next needed. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   #saws = 0;
   #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;

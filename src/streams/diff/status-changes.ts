@@ -122,7 +122,10 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/** Returns the change's time from the object's own time field, in epoch ms; null if it has none, or if it is valid only for new objects. */
+/**
+ * Returns the time of a status change from the time field of the changed object, in epoch ms. Null if the object has no valid time there,
+ * or if the field has only the time of creation (`isTimeOfNew`) and the object existed before.
+ */
 function ownTime(
   { time, isTimeOfNew }: StatusTableSubject,
   was: JsonValue | undefined,

@@ -308,9 +308,9 @@ function secondsIn(expiresIn: unknown): number | undefined {
 }
 
 /**
- * Returns the token without surrounding white space and without a `Bearer` prefix.
+ * Returns the token in a login response, without surrounding white space and without a `Bearer` prefix.
  *
- * @param pointer Place of the token in the response, for error messages.
+ * @param pointer JSON Pointer of the token in the response, for error messages.
  * @throws CellarstreamError `API_ANSWER` if the token is missing, or an HTTP header cannot contain it.
  */
 function sendable(url: URL, pointer: string, value: unknown): string {

@@ -305,8 +305,8 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns the kind of query as a suffix of the list's name: by key, total, by date, or empty for all records. A server may accept a token
- * for one kind and refuse it for another.
+ * Returns the kind of a query as a suffix of the list's name: ` by key`, ` total`, ` by date`, or an empty text for all records. A server
+ * may accept a token for one kind and refuse it for another.
  */
 function queryKindOf({ from, key, isTotal }: ListQuery): string {
   if (key !== undefined) return ' by key';

@@ -121,7 +121,10 @@ export class TokenEvidence {
     return this.#failingSince;
   }
 
-  /** Whether no request with the token has succeeded yet, and a list that refused it is pausing before the next attempt. */
+  /**
+   * Whether the token is avoided at the time `now` (ms on the scheduler's clock): no request with it has succeeded yet, and a list that
+   * refused it waits for its next attempt.
+   */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;
     return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);

@@ -115,7 +115,7 @@ export function tokenRequestOf(
   };
 }
 
-/** Returns the statuses with which the API may refuse credentials, unless its description gives the status another meaning. */
+/** Returns the statuses with which a server may refuse a login; none if the description gives the status another meaning than `token`. */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];
 }

@@ -89,11 +89,12 @@ export function* dateNegotiation(
 }
 
 /**
- * Measures how a list interprets dates, as a generator of trial requests. Moves on to the next format for as long as the list misinterprets
- * the end of the windows that polls request. Stores the findings in `dates`, unless the list cannot be polled by dates or the probe was
+ * Measures how a list interprets dates. A generator that yields the requests to send and returns the finding. First measures the offset
+ * between modification times and date parameters. Then tries one date format after another until the list interprets the end of poll
+ * windows correctly, or they have no end. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was
  * inconclusive.
  *
- * @param newest The newest stamp seen, in epoch ms.
+ * @param newest The newest modification time seen, in epoch ms.
  */
 export function* probedDates(
   dates: ListDates,
@@ -122,7 +123,7 @@ function* offsetProbe(
   return yield* withDates(dateProbe(now, newest, dates.offsetMs), dates);
 }
 
-/** Runs a probe; its windows are formatted as the list parses them. */
+/** Runs a probe of date parameters and returns its finding. Yields each window to request, in the list's current date format. */
 function* withDates<Finding>(
   steps: Generator<ProbeQuestion, Finding, ProbeReply>,
   dates: ListDates,

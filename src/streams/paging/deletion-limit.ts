@@ -13,7 +13,7 @@ export interface HeldBack {
   readonly found: number;
   /** Number of keys in this range that were missing in the newest full scan. Their deletions are held back unless `isConfirmed`. */
   readonly gone: number;
-  /** Number of published records when the keys went missing, without those missing before. The deletion limit is a percentage of it. */
+  /** Number of published records when this range's keys went missing, less earlier missing ones. The limit is a percentage of it. */
   readonly known: number;
   /**
    * Whether the operator has raised the deletion limit so far that the keys of this held-back range are within it. If so, their deletions

@@ -26,7 +26,8 @@ const IDLE_PAGES = 3;
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * Number of pages that a scan reads beyond twice the list's total before it ends, if the server claims more pages and keys are not counted.
+ * Number of pages that a scan reads beyond the list offset `2 * total` before it ends, if the server claims further pages and the scan does
+ * not count keys.
  */
 const PAGES_BEHIND = 10;
 
@@ -60,8 +61,11 @@ export class PageShift {
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**
-   * Whether the server certainly begins pages at other offsets than requested: a page had no record of the previous page, the previous page
-   * was read again and had nothing new, and the page, requested again, still has no record of the previous page.
+   * Whether the server certainly begins pages at other offsets than requested. Called for each page of a scan. True after three
+   * observations in a row: a page had no record of the previous page, the previous page was read again and had nothing new, and the page,
+   * requested again, still has no record of the previous page.
+   *
+   * @param anchored Whether the page has an anchor: a record that was read before, with the same content.
    */
   isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
     if (at.isBlind) return false;

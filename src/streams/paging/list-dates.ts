@@ -65,7 +65,7 @@ export interface ListDatesOptions {
   readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly localTime: () => number;
   readonly onFound?: (found: DatesFound) => void;
-  /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
+  /** Request parameters by name; `{from}` and `{to}` in their values are a window's bounds. Without `{to}`, windows have no end. */
   readonly parameters: Parameters;
   /** Name of the field with the records' modification time. */
   readonly stamp: string;
@@ -216,9 +216,12 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next date format, because the list refuses the current one or returns no records for it. With `what` `text`: to the
-   * next format with another notation of dates. If there is none, marks the list as one that cannot be polled by dates because of `why`,
-   * and returns false.
+   * Moves on to the next date format, because the list refuses the current one or returns no records for it. Returns false if there is
+   * none: then the list counts as one that cannot be polled by dates.
+   *
+   * @param why Why the list then cannot be polled by dates.
+   * @param what `form`: the next format, whatever it is. `text`: the next format with another notation of dates.
+   * @param reason The error, on one line.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
@@ -235,7 +238,7 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Limits windows to `ms`, because the server refuses longer ones. */
+  /** Sets the maximum length of the windows that polls request, in ms, because the server refuses longer ones. */
   longestFound(ms: number): void {
     this.#longestMs = ms;
     this.#tell();

@@ -236,8 +236,9 @@ class AfterPager extends SequentialPager {
   }
 
   /**
-   * Whether the list continues. If its description has no place `more`, it ends where a page ends with the same record as the page before
-   * it. A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
+   * Whether the list continues after this page. If responses do not show it, the list ends with an empty page, or with a page whose last
+   * record is also the last one of the previous page. A `total` does not show the end: once records before the page are deleted, it is
+   * smaller than the number of records read.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;

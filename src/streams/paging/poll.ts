@@ -11,7 +11,7 @@ import { ISO } from '../../description/time-format.ts';
 /** The range of modification dates that a scan covers. */
 export interface Window {
   readonly from: string;
-  /** End of the range. Undefined for a server that refuses this parameter. */
+  /** Value of the date parameter for the end of the range. Undefined if the list has no such parameter, or refuses it. */
   readonly to?: string;
 }
 
@@ -234,7 +234,10 @@ class ScanChain {
     );
   }
 
-  /** Ends a scan. The next window may begin at `reached` (epoch ms), unless it has to repeat the start because of a gap. */
+  /**
+   * Records the end of a scan. The next window begins at `reached` (epoch ms), or a little earlier after a page from a cache. If the scan
+   * had a gap (records that could not be read), the next window begins where this one did, for at most `GAP_RETRY_MS`.
+   */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;
     this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;

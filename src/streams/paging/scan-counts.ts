@@ -13,7 +13,7 @@ export interface ScanCounts {
   readonly endedAt: number | null;
   /** Highest list offset read so far. */
   readonly reached: number;
-  /** Number of rejected records. A list offset that is read repeatedly counts once. */
+  /** Number of rejected records (not publishable as they are) in the scan. A list offset that is read repeatedly counts once. */
   readonly rejected: number;
   /** Number of keys that are not published because the setting `START_FROM` excludes them, or the list shows them as deleted. */
   readonly leftOut: number;
@@ -73,7 +73,7 @@ export function countsAfter(
 
 /** Keys of the records of one read, by outcome: newest content published, too large to publish, or undecided (overlapping reads differ). */
 export interface KeyOutcomes {
-  /** Keys whose newest content is published. */
+  /** Keys whose newest content is published, by this read or before it. */
   readonly decided: ReadonlySet<string>;
   /** Keys whose newest content is too large to publish. */
   readonly unpublished: readonly string[];

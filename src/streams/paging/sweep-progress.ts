@@ -318,13 +318,19 @@ export function levelOf(
   return rules.isAgreed && isAgreed ? 'agreed' : 'read';
 }
 
-/** Returns the progress once polls have read all changes made during the newest sweep. From `now` on, that sweep can prove keys absent. */
+/**
+ * Returns the sweep's progress once polls have read all changes made during the newest sweep. From the time `now` (epoch ms) on, that sweep
+ * and another one, at least `proofMs` apart, can prove keys absent.
+ */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
 }
 
-/** Returns the progress after the missing keys were checked against the deletion limit. */
+/**
+ * Returns the sweep's progress after the number of missing keys was compared with the deletion limit. If keys came back, so that earlier
+ * sweeps were wrong (`hasRecovered`), these sweeps prove no deletions any more.
+ */
 export function limitJudged(
   sweep: SweepProgress,
   { heldBack, hasRecovered }: LimitVerdict,
@@ -363,11 +369,12 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of a sweep. A missing key that no read has shown since that sweep began is proven to be deleted. Undefined while
- * nothing is proven. For lists whose records cannot be requested singly.
+ * Returns the number of a sweep: a missing key that no read has shown since that sweep began is proven to be deleted. Undefined while no
+ * deletion is proven. Only for lists whose records cannot be requested singly.
  *
- * A key has to be missing in one proving sweep, in another one that began at least `proofMs` later, and in each sweep between them. If the
- * server's index is wrong for less than `proofMs`, at most one of the two proving sweeps is affected.
+ * Two sweeps that may prove deletions are needed, with at least `proofMs` between the earlier one and the beginning of the later one. The
+ * key has to be missing in both, and in each sweep between them. If the server's index is wrong for less than `proofMs`, it affects at most
+ * one of the two.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;

@@ -62,7 +62,7 @@ export type SweepStep =
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested. `answer` is undefined if the request failed. */
+  /** The record of a missing key was requested; the response `answer` is empty if it does not exist, undefined if that is unknown. */
   | {
       readonly kind: 'asked';
       readonly key: string;
@@ -194,7 +194,10 @@ class Sweeper {
   readonly #options: SweepsOptions;
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
-  /** Emits once every emitted step has been stored: it acquires the page slot that each step holds until then, and releases it. */
+  /**
+   * Emits once all steps that this sweeper has emitted are stored. A step holds a page slot until it is stored, so this acquires the slot,
+   * and releases it at once.
+   */
   readonly #stepsDone$: Observable<void>;
   #requests = 0;
   #lastRead: Span | undefined;
@@ -374,8 +377,9 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key, and requests it again after `proofMs`. If the next sweep is due earlier, the wait in between
-   * ends then, but not before it has lasted as long as this sweep took. The next sweep then makes the second requests that are not due yet.
+   * Requests the record of each missing key, and then each record that stays missing once more, `proofMs` after its first request. If the
+   * next sweep is due before that, this sweep waits only until then, but at least as long as it has taken so far. It leaves the second
+   * requests that are not due yet to the next sweep.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>

@@ -80,8 +80,8 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time at which an answered request was sent, in ms. The start of a request that was answered after this time counts from the end
-   * of the request, and not from an estimated time before the end.
+   * When the newest of the answered requests was sent, in ms. A request whose response arrived before this time counts from its estimated
+   * arrival at the server. A request whose response arrived later counts from the arrival of the response.
    */
   #confirmedUntil = -Infinity;
 

@@ -259,7 +259,7 @@ class Bucket {
     return this.#lanes.some(({ line }) => line.length > 0);
   }
 
-  /** Earliest time at which the bucket has a token for some lane, in ms. */
+  /** Earliest time at which the bucket has a token, in ms; `now` if it has one already. The shares of the lanes are not considered. */
   #opensAt(now: number): number {
     if (this.#used(now) < this.#options.capacity) return now;
     return Math.min(...this.#logs.map((log) => log.freesAt(now)));
@@ -430,7 +430,7 @@ interface Lane {
   readonly log: StartLog;
 }
 
-/** The function that `onStart` returned, to be called at the end of the work; undefined if it returned none. */
+/** Function returned by {@link TokenBucketOptions.onStart}, to be called when the started work ends; undefined if there is none. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {

@@ -122,7 +122,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
-  /** Creates the record object for `member`, a record of the run at `place`. */
+  /** Creates the record object for `member`, one of the records of the run whose bytes are at `place`. */
   static ofRun(place: RunBytes, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }

@@ -131,8 +131,8 @@ export const NOTE_OF = 16;
 /** Byte offset, in a note about a value, of the number of steps in the path at {@link NOTE_STEPS}. */
 export const NOTE_DEPTH = 20;
 /**
- * Byte offset, in a note about a value, of the steps of the path to the value; in a NOTE_UNKNOWN, to the object that has the member. Each
- * step is an integer as in {@link STEPS}.
+ * Byte offset, in a note (a message about one value, from WebAssembly to JavaScript), of the path to the value. Each step of the path is an
+ * integer as in {@link STEPS}. In a {@link NOTE_UNKNOWN}, the path leads to the object that has the unknown member.
  */
 export const NOTE_STEPS = 24;
 
