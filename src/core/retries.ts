@@ -86,8 +86,8 @@ export const LASTING_MS = {
   /** Time in which brokers may report that a topic does not exist. If it is too small, a topic that was just created counts as deleted. */
   unknownTopic: 5_000,
   /**
-   * Time in which brokers may refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has
-   * fetched the key with which the identity provider signs them.
+   * How long brokers may refuse the OAuth tokens with which this process logs in, in ms, until the refusal counts as final. A broker
+   * refuses valid tokens, too, until it has fetched the key with which the identity provider signs them.
    */
   refusedToken: 15_000,
   /**

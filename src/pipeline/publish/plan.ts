@@ -327,8 +327,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Returns the progress of the first sweep at the first page of the initial snapshot that this process reads, because the snapshot counts as
- * a sweep. That sweep is `interrupted` if an earlier process began the snapshot.
+ * Returns the progress of the first sweep, as which the initial snapshot counts, when this process reads its first page of the snapshot.
+ * The sweep is `interrupted` if an earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

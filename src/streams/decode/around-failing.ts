@@ -164,8 +164,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
 
   /**
-   * Reads the page around the record at list offset `failing`, which also fails when it is requested alone. Adds the offset to the known
-   * ones.
+   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Emits the page with a
+   * gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
+   * records fail.
    */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];

@@ -29,7 +29,10 @@ export interface Sighting {
 /** A record that has to be confirmed by a second read. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time from which on a request can confirm the record, in epoch ms. */
+  /**
+   * Time from which a response can confirm the record, on the local clock in epoch ms: the response must show the list as it was at this
+   * time or later.
+   */
   readonly from: number;
   /**
    * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was waiting

@@ -99,8 +99,8 @@ class EstimatedClock implements ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp that is later than `Date`. Earlier stamps that are also later than `Date` are not stored, as polls read their records
-   * again.
+   * Newest stamp that is later than the server's `Date`, in epoch ms with `#correctionMs` added; undefined if there is none. Once `Date`
+   * has passed it, it becomes `#newest`. Earlier stamps that are also later than `Date` are not stored, as polls read their records again.
    */
   #ahead: number | undefined;
   #reachMs = 0;

@@ -116,7 +116,10 @@ export class TokenEvidence {
     return this.#troubles.size > 0 ? 'young' : 'new';
   }
 
-  /** When the first request after the last success failed, in ms; undefined if none has failed since. */
+  /**
+   * When the first failure after the newest success of a request with the token was reported, in ms; undefined if there was no failure
+   * since.
+   */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }

@@ -49,7 +49,7 @@ export interface JoinResult {
   readonly swapped: boolean;
   /** Position of the next page. If the page does not continue the scan (`anchored` false), a position further back. Computed on access. */
   readonly next: Position;
-  /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
+  /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
    * Whether the page has keys of anchors, but none of those records has a digest: only the keys of neighbours could be compared, and too
@@ -257,7 +257,10 @@ class AnchorPage {
   }
 }
 
-/** Number of adjacent keys (its own and earlier ones) in the digest of a record without comparable fields. They change if it moves. */
+/**
+ * Number of adjacent keys, the record's own and those of the records before it, whose digest identifies a record without comparable fields.
+ * The digest changes if the record moves.
+ */
 const NEIGHBOURS = 5;
 
 /** Whether a record without the left-out fields (`left`) has only the fields of which its key is made. */

@@ -28,8 +28,8 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of a narrow window, in ms. Well below half of {@link QUARTER_MS}: windows for two offsets that differ by a quarter of an
- * hour must not overlap, not even with stamps truncated to the minute.
+ * Half the length, in ms, of the narrow windows of dates that a probe requests around a stamp. Well below half of `QUARTER_MS`: windows for
+ * two offsets that differ by a quarter of an hour must not overlap, not even with stamps truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /** Largest offset from stamps to date parameters that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
@@ -183,7 +183,9 @@ function distinct({ stamps }: ProbeReply): readonly number[] {
   return [...new Set(stamps.filter((at) => at !== null))].sort((a, b) => b - a);
 }
 
-/** Whether a response has records, all with stamps in the narrow window around `stamp`. */
+/**
+ * Whether a response shows records with stamps, and all of these stamps lie in the narrow window around `stamp` (`NEAR_MS` and a tolerance to either side).
+ */
 function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   const stamped = stamps.filter((at) => at !== null);
   const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + STAMP_TOLERANCE_MS;

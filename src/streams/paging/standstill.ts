@@ -72,7 +72,12 @@ export class Standstill {
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
-  /** Processes a page that has an anchor. @param end List offset after the page. @param anchors Anchors chosen on the page. */
+  /**
+   * Processes a page that has an anchor (an unchanged record that was read before).
+   *
+   * @param end List offset after the page.
+   * @param anchors Anchors chosen on the page.
+   */
   joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
     if (end > this.#furthest) {
       this.#furthest = end;

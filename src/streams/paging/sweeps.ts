@@ -232,7 +232,7 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Waits for the page slot, which the previous step holds until it is stored, and then emits the step. */
+  /** Emits the next step once the page slot is free. The previous step holds the slot until it has been stored. */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }

@@ -66,7 +66,7 @@ export interface RecordFacts {
   readonly updatedAt?: number | null | undefined;
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
-  /** Reads those of `updatedAt` and `createdAt` that are undefined from the parsed record. Default: they are null. */
+  /** Computes `updatedAt` and `createdAt` from the parsed record, if they are undefined here. Default: undefined ones count as null. */
   readonly stamps?: Stamps | undefined;
 }
 

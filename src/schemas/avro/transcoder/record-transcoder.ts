@@ -169,7 +169,10 @@ interface Program {
   readonly values: number;
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
-  /** Last step of the path to a value, by the id of its type: the JSON Pointer step of a field; empty for the item type of an array. */
+  /**
+   * Steps of JSON Pointers to values, by the id of the value's type: for the type of a field the step to that field; for the item type of
+   * an array an empty text.
+   */
   readonly steps: readonly string[];
 }
 
