@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 
-/** Time of a refetch (request for a single record) that is scheduled for later. It is omitted if it is not needed any more by then. */
+/** A refetch (request for a single record) that is scheduled for later. It is omitted if it is not needed any more when it is due. */
 export interface ScheduledRefetch {
   /** When the refetch is due, in ms on the scheduler's clock. */
   readonly at: number;

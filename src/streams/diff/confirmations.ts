@@ -126,15 +126,15 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * Modification times of deleted records by key, the oldest deletion first. The entry stays when the record is published again, because
-   * that event may not be committed.
+   * Modification times of deleted records by key, in epoch ms, the oldest deletion first; null for a record without one. The entry stays
+   * when the record is published again, because the transaction with that event may fail.
    */
   readonly #deleted = new Map<string, number | null>();
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
   /**
-   * Replaced images by key, for each key the newest first. Contains only images that were replaced by an image without a later
-   * modification time.
+   * Images that were replaced lately, by key, for each key the newest first. A response that shows one of them may come from a lagging
+   * replica. Images that were replaced by one with a later modification time are left out: for them, that time alone shows it.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 

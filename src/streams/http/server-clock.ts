@@ -49,10 +49,9 @@ export interface ServerClock {
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the difference between the API's date parameters and the stamps of records, in ms: a record with modification time `s` is returned
-   * for the parameter `s + offsetMs`. If `offsetMs` is negative, every stamp, including those already seen, is treated as earlier by that
-   * difference and by another hour for daylight saving, so that poll windows begin early enough. If it is positive, the windows begin early
-   * enough without a correction.
+   * Sets the offset from the stamps of records to the API's date parameters, in ms: the parameter `s + offsetMs` matches a record with the
+   * modification time `s`. With a positive offset, poll windows begin early enough. With a negative one they would begin too late: every
+   * stamp, including those already seen, is then treated as earlier by that offset and by another hour for daylight saving.
    */
   shift(offsetMs: number): void;
 }

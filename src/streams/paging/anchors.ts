@@ -63,7 +63,9 @@ export interface JoinOptions {
   /** Number of records by which the next page begins before the end of this one. Limited to half of the page. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
-  /** Fields that the digests of new anchors leave out, as sorted JSON Pointers. Default: none. */
+  /**
+   * Fields that the digests of new anchors (records that link later pages to this one) leave out, as sorted JSON Pointers. Default: none.
+   */
   readonly leftOut?: readonly string[];
   /** Cache of content digests, shared by the scans of a list. Default: no cache. */
   readonly contents?: ContentDigests;
@@ -191,8 +193,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the key of the record at an index. A record without a key is identified by the content of the record before it: its own content
-   * may occur anywhere in the list. Undefined if there is no record before it, or no digest of that record's content.
+   * Returns what identifies the record at an index of the page: its key or, without a key, the content of the record before it, because its
+   * own content may occur anywhere in the list. Undefined if there is neither a key nor a digest of the content before.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);

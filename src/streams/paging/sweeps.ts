@@ -402,7 +402,10 @@ class Sweeper {
     return concat(once$, this.#ifMissing(again$));
   }
 
-  /** Returns the first request for a missing key; undefined if there was none, or if the key has been seen since. */
+  /**
+   * Returns the first of the two requests for the record of a missing key; undefined if this process has not requested the record, or if a
+   * read has shown the key since.
+   */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;

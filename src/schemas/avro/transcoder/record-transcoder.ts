@@ -135,7 +135,7 @@ export class RecordTranscoder {
     return hasEnded(source, note) ? key : undefined;
   }
 
-  /** Returns the path that the first `count` steps of the path in `note` lead to, from the root path `record`. */
+  /** Returns the path that consists of the root path `record` and the first `count` steps of the path in `note`. */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
     for (let nth = 0; nth < count; nth++) place = place.child(this.#stepAt(note, nth));
