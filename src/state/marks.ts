@@ -196,7 +196,10 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /** Removes marks (those of `keys`; by default all) and all run heads from the cache, including changes that are not written yet. */
+  /**
+   * Removes marks (when keys were last seen) and run heads from the cache, including changes that are not written yet: the marks of `keys`,
+   * by default all, and always all run heads.
+   */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);

@@ -90,7 +90,7 @@ export class Brokers {
     this.#known = [...first, ...addresses];
   }
 
-  /** Rejects calls in flight at once, although brokers may still execute them. Shared connections stay open. */
+  /** Closes this client: calls in flight are rejected at once, although brokers may still execute them. Shared connections stay open. */
   close(): void {
     const error = new kafkajs.KafkaJSConnectionError('this client of the brokers is closed');
     this.#closing.abort(error); // first, so that calls in flight are rejected with this error

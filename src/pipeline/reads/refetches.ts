@@ -7,7 +7,7 @@ import type { SingleRecords } from './single-records.ts';
 export interface ScheduledRefetch {
   /** When the refetch is due, in ms on the scheduler's clock. */
   readonly at: number;
-  /** Whether the refetch is still needed. Called when it is due. */
+  /** Whether the refetch (request for a single record) is still needed. Called when it is due. */
   readonly isWanted: () => boolean;
 }
 

@@ -76,7 +76,7 @@ export class TokenLife {
     return this.#newest?.isRepeated === true;
   }
 
-  /** Whether an early login was decided on and has not succeeded yet. */
+  /** Whether a login before the token expires (an early login) was decided on and has not succeeded yet. */
   get isLoginWanted(): boolean {
     return this.#isLoginWanted;
   }

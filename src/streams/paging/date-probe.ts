@@ -13,7 +13,7 @@ export interface ProbeReply {
   readonly isWhole: boolean;
   /** Whether the server refused the request, or did not respond to it although it responded to a request without dates. */
   readonly isRefused: boolean;
-  /** Whether `isRefused` is set because the server did not respond. The dates may then not be the cause. Default false. */
+  /** Whether the reason for `isRefused` is that the server did not respond. The cause may then be another than the dates. Default false. */
   readonly isUnanswered?: boolean;
 }
 

@@ -147,7 +147,7 @@ export class StartLog {
     return Math.min(free, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** Whether the log has no starts. Most lanes have none most of the time. */
+  /** Whether the log has no starts, as the log of a lane (stream of requests) that has sent none lately. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }

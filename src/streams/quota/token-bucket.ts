@@ -305,7 +305,7 @@ class Bucket {
     this.#drain();
   }
 
-  /** Returns an observable that waits for a start, then calls `take`, emits its result and completes. */
+  /** Returns an observable that waits until the quota allows a start, then calls `take`, emits its result and completes. */
   #token<T>(
     lane: Lane,
     others: readonly SharedLimit[],

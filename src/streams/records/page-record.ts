@@ -29,7 +29,7 @@ export interface KnownRun {
   readonly size: number;
   /** The records of the run, created anew on each access. */
   readonly members: readonly KnownMember[];
-  /** Returns the nth of the run's records, from 0. */
+  /** Returns the nth record of the run, counted from 0. */
   readonly member: (nth: number) => KnownMember;
   /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
