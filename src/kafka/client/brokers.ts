@@ -147,8 +147,9 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the error message for an unavailable coordinator: the number of available brokers, and whether the internal topic is missing. If
- * the cluster has fewer brokers than the topic's replication factor, the topic can't be created.
+ * Returns the message of the error that no broker coordinates what `kind` names (groups or transactions): the number of available brokers,
+ * and whether Kafka's internal topic is missing. If the cluster has fewer brokers than the topic's replication factor, the topic can't be
+ * created.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];

@@ -90,7 +90,8 @@ const MAX_WAITING = 50_000;
  */
 const MAX_DELETED = 50_000;
 /**
- * Maximum number of remembered keys of new records, about 100 bytes each. If it is too small, a sweep may consider a new record missing.
+ * Maximum number of keys of newly published records that are remembered, about 100 bytes each. If it is too small, a sweep may consider a
+ * new record missing.
  */
 const MAX_CREATED = 10_000;
 /**

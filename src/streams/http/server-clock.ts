@@ -26,7 +26,8 @@ export interface ServerClock {
   /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
   now(localTime: number): number | undefined;
   /**
-   * Stores the server's time at the start of a request, as the response shows it.
+   * Stores the server's time at the start of a request, as the response shows it (in epoch ms). Does nothing with undefined: the response
+   * has no `Date`.
    *
    * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */

@@ -42,8 +42,8 @@ export interface TokenUse {
 
 interface RefusalState {
   /**
-   * Number of refusals of the token by the list since the list last accepted it. Refusals of requests that were sent before `retryAt` are
-   * not counted.
+   * Number of refusals of the token by the list since the list last accepted it. Not counted are refusals of requests that were sent before
+   * the pause after an earlier refusal was over (`retryAt`).
    */
   readonly count: number;
   readonly newest: RequestTimes;
