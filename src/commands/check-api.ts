@@ -106,8 +106,9 @@ export async function measureApi(
 
 /**
  * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. With Kafka, permits
- * for the requests are acquired, in batches of the `sizes` for each quota, and a finding is added if other processes may not count the
- * requests.
+ * for the requests are acquired, and a finding is added if other processes may not count the requests.
+ *
+ * @param sizes Number of permits to acquire at first, by the name of the quota.
  */
 async function withQuota(
   config: ConfigWith<'api'>,

@@ -156,8 +156,8 @@ export class PageAttempts {
    * Requests `part`, another page than the failed one, and emits the response. Emits undefined if the request is given up, with two
    * exceptions:
    *
-   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as {@link
-   *   PageAttempts.retryLater} does. The retry requests whole pages.
+   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as
+   *   {@link PageAttempts.retryLater} does. The retry requests whole pages.
    * - If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
    *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */

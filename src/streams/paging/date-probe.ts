@@ -184,8 +184,8 @@ function distinct({ stamps }: ProbeReply): readonly number[] {
 }
 
 /**
- * Whether a response shows records with stamps, and all of these stamps lie in the narrow window around `stamp` (`NEAR_MS` and a tolerance to
- * either side).
+ * Whether a response shows records with stamps, and all of these stamps lie in the narrow window around `stamp` (`NEAR_MS` and a
+ * tolerance to either side).
  */
 function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   const stamped = stamps.filter((at) => at !== null);
