@@ -91,7 +91,10 @@ export interface ApiList {
   ) => ListRequest;
 }
 
-/** Observations about the responses of a list, as options of {@link decodedList}. */
+/**
+ * Observations about the responses of a list, which all requests of the list share: unreadable texts, page sizes and failing list offsets.
+ * They are options of {@link decodedList}.
+ */
 type ListFindings = Required<Pick<DecodedListOptions, 'texts' | 'plan' | 'failingOffsets'>>;
 
 /** Time limit for opening a connection to the API, in ms. */

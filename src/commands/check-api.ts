@@ -104,7 +104,12 @@ export async function measureApi(
   return { findings, lists: new Map(inOrder) };
 }
 
-/** Runs checks with a share of the account's quota. */
+/**
+ * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. With Kafka, permits
+ * for the requests are acquired, and a finding is added if other processes may not count the requests.
+ *
+ * @param sizes Number of permits to acquire at first, by the name of the quota.
+ */
 async function withQuota(
   config: ConfigWith<'api'>,
   sizes: Record<string, number>,

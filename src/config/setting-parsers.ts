@@ -136,7 +136,7 @@ export const pointers = (lists: readonly string[]) =>
     }),
   );
 
-/** Returns examples of the syntax of {@link pointers}, with `quote` around each of them. */
+/** Returns a phrase with two examples of fields as {@link pointers} parses them, such as `orders:/image_url`, each between two `quote`. */
 export function pointerExamples(lists: readonly string[], quote = ''): string {
   const list = lists.at(-1);
   return [`${list}:/image_url`, `${list}:/images/url`]

@@ -81,7 +81,10 @@ export function settingTexts(
   return texts;
 }
 
-/** Returns the values that are not empty, trimmed. Secrets lose only final line breaks: they may begin or end with a space. */
+/**
+ * Returns the settings with a value that is not empty. White space around values is removed; from secrets only final line breaks, because
+ * they may begin or end with a space.
+ */
 function present(texts: SettingTexts): Texts {
   const some: Texts = {};
   for (const [name, text = ''] of Object.entries(texts)) {

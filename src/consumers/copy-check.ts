@@ -63,7 +63,7 @@ export class CopyCheck {
     if (!isDeletion) this.#laterEvents.set(eventHash(key, sequence), 1);
   }
 
-  /** Compares the next row of the copy; a second row with the same key is `too many`. */
+  /** Compares the next row of the copy with the certificate and the later events. Returns `too many` for a second row with the same key. */
   row(key: string, sequence: number): RowFinding {
     const hash = hash64(key);
     if (this.#rows.get(hash) !== undefined) return 'too many';

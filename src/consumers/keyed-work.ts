@@ -96,7 +96,10 @@ class BatchRun<E, R> {
   readonly #slots: Slots;
   readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
-  /** Indexes of the items that are not done, by key. The first item of each key is ready, paused or in progress; the others wait. */
+  /**
+   * Queues of the items that are not done, one for each key, as indexes. The first item of a queue is ready, paused or in progress; the
+   * others wait for it.
+   */
   readonly #lines: Map<string | null, number[]>;
   /**
    * Indexes of the items that can be started, ascending: all earlier items with the same key are done, and the item is not paused for a

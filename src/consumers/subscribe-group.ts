@@ -274,7 +274,7 @@ class GroupMember<T, R> {
     this.#leave();
   }
 
-  /** Retries calls to Kafka until the member leaves. */
+  /** Returns an operator that retries a call to Kafka, with pauses, until the member leaves. */
   #retrying<V>(): MonoTypeOperatorFunction<V> {
     const { random = Math.random, onRetry } = this.#options;
     return backoff<V>({

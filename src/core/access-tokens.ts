@@ -22,7 +22,7 @@ export interface AccessTokensOptions {
   readonly request: (now: number) => Promise<GrantedToken>;
   /** Name of the setting with the address of the server that issues the tokens, for error messages. */
   readonly issuer: string;
-  /** Code of the error that is thrown when the issuer does not respond in time. */
+  /** Code of the error that is thrown when the server that issues the tokens does not respond in time. */
   readonly unreachable: ErrorCode;
   /** Called when a renewal fails while the current token is still valid. `leftMs` is its remaining validity in ms. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
@@ -36,8 +36,8 @@ export interface AccessTokensOptions {
  */
 const RENEW_AT = 0.8;
 /**
- * Maximum time to wait for the issuer's response, in ms. If it is too small, requests to slow issuers fail. If it is too large, connecting
- * to a broker fails, because a connection waits for the token and must be ready within 5 s.
+ * Maximum time to wait for the response of the server that issues the tokens, in ms. If it is too small, requests to slow servers fail. If
+ * it is too large, connecting to a broker fails, because a connection waits for the token and must be ready within 5 s.
  */
 const WAIT_MS = 3_000;
 /**

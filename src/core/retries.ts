@@ -90,8 +90,8 @@ export const LASTING_MS = {
    */
   unknownTopic: 5_000,
   /**
-   * Time in which brokers may refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has
-   * fetched the key with which the identity provider signs them.
+   * How long brokers may refuse the OAuth tokens with which this process logs in, in ms, until the refusal counts as final. A broker
+   * refuses valid tokens, too, until it has fetched the key with which the identity provider signs them.
    */
   refusedToken: 15_000,
   /**

@@ -290,7 +290,7 @@ export type Measured = z.output<typeof measuredFormat>;
 
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
 
-/** Format of a description file. */
+/** Zod schema of a description file, which says how an API is requested and how its responses are read. */
 export const descriptionFormat = z
   .strictObject({
     format: z.literal(1).describe('1'),

@@ -12,7 +12,9 @@ export interface ReadingRules {
   readonly isWhole: boolean;
   /** Whether the API tells how many records the list has. */
   readonly hasTotal: boolean;
-  /** Whether a scan has reached the end of the list only if its last page ends at the list offset that equals the total. */
+  /**
+   * Whether the total marks the end of the list: a scan is complete only if its last page ends at the list offset that equals the total.
+   */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;

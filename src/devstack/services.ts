@@ -13,7 +13,7 @@ interface ServiceControl {
   start(): Promise<void>;
   /** Sends SIGSTOP: connections stay open, but the server does not respond. */
   pause(): void;
-  /** Sends SIGCONT, after `pause`. */
+  /** Sends SIGCONT: the server continues after `pause`. */
   resume(): void;
 }
 

@@ -86,7 +86,10 @@ export class AccountRun {
     return this.#failure && this.#failure.retryAt > this.#now() ? this.#failure : undefined;
   }
 
-  /** Current load of the account: 1, and more while initial snapshots run. */
+  /**
+   * Current load of the account, for the assignment of accounts to instances: 1, and `SNAPSHOT_WEIGHT` more for each running initial
+   * snapshot.
+   */
   get weight(): number {
     return 1 + SNAPSHOT_WEIGHT * this.#snapshots.size;
   }

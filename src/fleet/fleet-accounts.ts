@@ -21,7 +21,7 @@ export interface FleetAccountsOptions extends SharedByAccounts {
   readonly log: FleetLog;
 }
 
-/** Load of a quarantined account, which is assigned but not served. */
+/** Load of a quarantined account, which is assigned but not served. (The load of an account that is served is at least 1.) */
 const QUARANTINED_WEIGHT = 0.01;
 
 /**

@@ -47,8 +47,9 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns functions that create the messages `runs` and `released`. The account's ledger writes them under its transactional id, in the
-   * transactions of the claim and of the release. `claim` returns the details of the claim; it is called when `runs` is created.
+   * Returns functions that create the messages for the fleet's topic that announce a claim (`runs`) and a release (`released`) of the
+   * account. The account's ledger writes them under its transactional id, in the transactions of the claim and of the release. `claim`
+   * returns the details of the claim; it is called when `runs` is created.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;

@@ -84,8 +84,8 @@ export class LocalAccount {
    */
   #silentSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance last announced the account's quarantine. The announcement is not repeated
-   * while that state is unchanged, that is, until this instance has read the announcement from the topic.
+   * State of the account in the fleet's topic when this instance last announced the account's quarantine. While this is still the newest
+   * state, the announcement has not been read back from the topic, and it is not repeated.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -225,8 +225,8 @@ export class LocalAccount {
   }
 
   /**
-   * Sets {@link #silentSince}, from which the length of the handover is measured. Called while the account is assigned to this instance and
-   * not served by it. Does nothing if no other instance owned the account before.
+   * Sets `#silentSince`, the time at which the handover of the account to this instance begins. Called while the account is assigned to
+   * this instance and not served by it. Does nothing if no other instance owned the account before.
    */
   #watchSilence({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;

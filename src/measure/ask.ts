@@ -27,7 +27,10 @@ export interface AskOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** Sends each request once, and does not attribute its failure to the token: the failure is a result of the experiment. */
+/**
+ * Patience of the requests of an experiment: each is sent once. A failure counts as a result of the experiment, and not as the token's
+ * fault.
+ */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**
  * HTTP statuses from 400 to 499 whose cause is temporary, so that they say nothing about the request. Any other of these statuses means

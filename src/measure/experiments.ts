@@ -16,7 +16,7 @@ export interface Facts {
   readonly unitMs: number;
   /** Page size of the first page's request. */
   readonly size: number;
-  /** Whether requests state the page size. */
+  /** Whether the list's requests contain the page size. */
   readonly hasSize: boolean;
   readonly first: Reply;
   /** Number of records in the list, as reported with the first page or by a separate request for the total; undefined if unknown. */

@@ -128,8 +128,8 @@ export interface Hooks {
   /** Called once, before all other hooks. */
   readonly onStart?: (gauges: Gauges) => void;
   /**
-   * A login returned a token that is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is ahead of the local
-   * one; undefined if the response has no `Date` header and its token has no `iat` claim.
+   * Called when a login has returned a token, which is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is
+   * ahead of the local one; undefined if the response has no `Date` header and its token has no `iat` claim.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
@@ -148,7 +148,7 @@ export interface Hooks {
    * process is running, it is fenced and stops. Called for each resource of the account.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
-  /** A list is empty and no record of it has been published. Its key fields can't be chosen yet, so it is read again later. */
+  /** Called when a list is empty and no record of it has been published. Its key fields can't be chosen yet, so it is read again later. */
   readonly onEmpty?: (empty: { resource: string }) => void;
   /** The fields that form the key of a resource's records were chosen from its first records. Not called if they were known before. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
@@ -158,7 +158,7 @@ export interface Hooks {
    * `/image_url` for `VOLATILE_FIELDS`.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
-  /** The schema with which a resource's new events are written was determined. Called at the start, and each time the schema has grown. */
+  /** Called when it is known with which schema a resource's new events are written: at the start, and each time the schema has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
   /** More published records are missing from a full scan than `DELETE_LIMIT_PERCENT` allows. Their deletions are not published. */
   readonly onHeld?: (held: {

@@ -32,7 +32,10 @@ export interface LostEvents {
   readonly gaps: readonly Gap[];
   /** Number of lost offsets: the total size of all `gaps`; 0 if `gaps` is empty. */
   readonly offsets: number;
-  /** Partitions whose loss shows in the number or the digest of their live keys, and not in their offsets. Default: none. */
+  /**
+   * Partitions that have lost events according to the number or the digest of their live keys, although their offsets show no loss.
+   * Default: none.
+   */
   readonly keys?: readonly KeyGap[];
 }
 

@@ -26,8 +26,8 @@ export interface ChosenKey {
    */
   readonly beganAt: number | null;
   /**
-   * Whether the list was empty when its first page was requested for the first time, to choose the key from it: then all its records were
-   * created later. False if no page was requested.
+   * Whether the list had no records when its first page was requested for the first time. If so, all its records were created later. False
+   * if the key was known without a request.
    */
   readonly wasEmpty: boolean;
 }

@@ -31,7 +31,7 @@ export interface ClaimAccountOptions {
   readonly quotas: Quotas;
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onTakenOver'>;
-  /** Whether the service was stopped while the claim was running. */
+  /** Returns whether the service has been stopped. If so, the claim ends with `COMMIT_FAILED`. */
   readonly hasEnded: () => boolean;
 }
 

@@ -257,7 +257,10 @@ export class Hidden {
     return () => void shares.delete(entry);
   }
 
-  /** Returns a function that reports whether the list hides an id; undefined if the list hides no records. */
+  /**
+   * Returns a function that reports whether the list currently leaves out the record with an id (a simulated fault); undefined if the list
+   * leaves out no records.
+   */
   of(resource: Resource): ((id: number) => boolean) | undefined {
     const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);
     const limit = Math.max(this.#isIndexWrong() ? WRONG.share : 0, ...shares) * 2 ** 32;

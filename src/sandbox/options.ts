@@ -31,8 +31,8 @@ export interface Readings {
    */
   readonly dates: 'exact' | 'days' | 'ignored';
   /**
-   * Zone in which date parameters are interpreted, even if they end in `Z`. A parameter with another UTC offset is converted to UTC first.
-   * Default UTC.
+   * Time zone of date parameters: they are taken as its local time, even if they end in `Z`. A parameter with another UTC offset is
+   * converted to UTC first, and the result is taken as local time. Default UTC.
    */
   readonly parameterZone: Zone;
   /**

@@ -25,9 +25,12 @@ export interface StoredPayloadDigest {
 
 /** When the API last showed a key, or a run (adjacent records of a page), as numbers of sweeps (recurring full scans of the list). */
 export interface Sighting {
-  /** Number of the newest sweep (full scan) that had begun when any read, such as a poll, last showed the key or run. */
+  /**
+   * Number of the newest sweep (full scan) that had begun when the key or run of records was last shown by a read of any kind, such as a
+   * poll.
+   */
   readonly lastSeenSweep: number;
-  /** Number of the newest sweep (full scan) that read the key or run itself. Other reads, such as polls, do not count. */
+  /** Number of the newest sweep (full scan) that read the key or run of records. Reads of other kinds, such as polls, do not count. */
   readonly lastReadSweep: number;
 }
 

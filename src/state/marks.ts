@@ -14,7 +14,8 @@ export interface MarkTables {
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
   /**
-   * Returns a stored run. @throws CellarstreamError `STATE_DAMAGED` when it is not stored: retired runs are deleted, except their heads.
+   * Returns the digest and the records of a run that is not retired. (Of a retired run, only the head is stored.)
+   * @throws CellarstreamError `STATE_DAMAGED` if they are missing.
    */
   run(id: string): StoredRun;
   putRun(run: Run): void;
@@ -91,7 +92,10 @@ export class Marks {
     return this.#tables.run(run.id);
   }
 
-  /** Whether a key is in a run that can be recognized, and sweep number `sweep` or a later one has read that run. */
+  /**
+   * Whether a key belongs to a run (adjacent records recognized together by their bytes) that is not retired, and sweep number `sweep` or a
+   * later one has read the run.
+   */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
     const head = run && this.head(run.id);
@@ -211,7 +215,10 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /** Removes marks (those of `keys`; by default all) and all run heads from the cache, including changes that are not written yet. */
+  /**
+   * Removes marks (when keys were last seen) and run heads from the cache, including changes that are not written yet: the marks of `keys`,
+   * by default all, and always all run heads.
+   */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);

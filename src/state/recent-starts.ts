@@ -41,7 +41,7 @@ export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
  * because of a full disk) truncates the file, so that the next process recognizes it as incomplete. The next write then writes all slots.
  */
 class StartsFile {
-  /** Times of requests that the file contained when it was opened, in epoch ms, unsorted. */
+  /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */
   readonly times: readonly number[];
   /** Whether `times` are complete. False if the file was absent or invalid: some requests may be missing from `times`. */
   readonly isReliable: boolean;

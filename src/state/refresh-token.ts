@@ -58,7 +58,7 @@ export class RefreshTokenFile {
   }
 
   /**
-   * Stores the token that replaces all others. When the call returns, the disk has it.
+   * Stores the newest refresh token, which replaces all others. When the call returns, the disk has it.
    *
    * @throws CellarstreamError `STATE_FOLDER` if that fails. The token is then held in memory.
    */

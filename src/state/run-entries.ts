@@ -15,7 +15,7 @@ import type { Sighting } from './entries.ts';
  * seen.
  */
 export interface Run {
-  /** Id of the run: the first eight bytes of its digest, as `latin1`. */
+  /** Id of the run of records: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
   /**
    * Digest of the run (adjacent records of a page that are recognized together by their bytes). It covers the bytes from the beginning of
@@ -41,7 +41,7 @@ export interface RunMember {
  * was last seen and last read. Stored apart from the run's digest and records.
  */
 export interface RunHead extends Sighting {
-  /** Number of keys whose marks refer to the run. */
+  /** Number of keys whose marks (when a key was last seen) refer to the run of records. */
   readonly refCount: number;
   /** Whether the run can be recognized. False once one of its records has changed, or a sweep has read a record without the others. */
   readonly isLive: boolean;

@@ -67,7 +67,8 @@ export interface TaskMemory {
   /** Whether the topic has lost events, and no committed cursor shows the loss yet. Default false. */
   readonly lost?: boolean;
   /**
-   * Whether the whole topic was restored, and its live keys have not yet been compared with the cursor's count of live keys. Default false.
+   * Whether a check of the restored images is still due: the whole topic was restored, and its live keys have not yet been compared with
+   * the count and digest in the cursor. Default false.
    */
   readonly unchecked?: boolean;
 }

@@ -155,9 +155,9 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that the quota `name` has to count: the part of the same name. If the declaration has none, the quota
- * that all lists share (`all`) counts the requests of every list, and the quota of one list counts requests declared for `all`. Logins are
- * counted only by the login quota.
+ * Returns the parts of a declaration that count against the quota `name`. Usually this is the part with that name. Without such a part, the
+ * quota that all lists share (`all`) counts the parts of all lists, and the quota of one list counts the part `all`. The part for logins
+ * counts only against the quota of logins.
  */
 export function quotaDeclarationsIn(
   name: string,

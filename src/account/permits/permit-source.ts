@@ -56,8 +56,8 @@ export class PermitSource {
   /** Whether an attempt to acquire permits has ever reached Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
   /**
-   * Whether `onUndeclared` was called. After that, an attempt that does not reach Kafka is not retried: undeclared permits are used at
-   * once.
+   * Whether `onUndeclared` was called, because Kafka can't be reached or refuses access. From then on, an attempt that does not reach Kafka
+   * is not retried: undeclared permits are returned at once.
    */
   #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */

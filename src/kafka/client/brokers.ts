@@ -94,7 +94,7 @@ export class Brokers {
     this.#known = [...first, ...addresses];
   }
 
-  /** Rejects calls in flight at once, although brokers may still execute them. Shared connections stay open. */
+  /** Closes this client: calls in flight are rejected at once, although brokers may still execute them. Shared connections stay open. */
   close(): void {
     const error = new kafkajs.KafkaJSConnectionError('this client of the brokers is closed');
     this.#closing.abort(error); // first, so that calls in flight are rejected with this error
@@ -151,8 +151,9 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the error message for an unavailable coordinator: the number of available brokers, and whether the internal topic is missing. If
- * the cluster has fewer brokers than the topic's replication factor, the topic can't be created.
+ * Returns the message of the error that no broker coordinates what `kind` names (groups or transactions): the number of available brokers,
+ * and whether Kafka's internal topic is missing. If the cluster has fewer brokers than the topic's replication factor, the topic can't be
+ * created.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];

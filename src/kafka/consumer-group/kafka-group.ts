@@ -150,7 +150,7 @@ class RunningBatch {
   readonly #options: ConsumerMemberOptions;
   readonly #halt$ = new ReplaySubject<void>(1);
   /**
-   * Number of messages at the beginning of the batch that have been handled. `#committed` is the part of them whose offsets are committed.
+   * Number of messages at the beginning of the batch that have been handled. `#committed`: the number of those whose offsets are committed.
    */
   #handled = 0;
   #committed = 0;

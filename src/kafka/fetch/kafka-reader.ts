@@ -182,10 +182,10 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
-   * compaction has removed all messages from `at` up to it, otherwise `at`.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`. This is `at` itself, or the end of the
+   * readable messages if compaction has removed all messages from `at` up to it.
    *
-   * @param hadRoom Whether the response had room for a message of the partition. If not, it may be empty for lack of room.
+   * @param hadRoom Whether the response had space for a message of the partition. If not, it may be empty for lack of space.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
    */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {

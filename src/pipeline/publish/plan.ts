@@ -331,8 +331,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Returns the progress of the first sweep at the first page of the initial snapshot that this process reads, because the snapshot counts as
- * a sweep. That sweep is `interrupted` if an earlier process began the snapshot.
+ * Begins the first sweep, as which the initial snapshot counts, and returns its progress. Called with the first page of the snapshot that
+ * this process reads. The sweep is `interrupted` if an earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

@@ -61,7 +61,7 @@ export interface ListReadsOptions {
   readonly lanes: Lanes;
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
-  /** Returns the current progress of the initial snapshot and the polls. */
+  /** Returns the progress of the initial snapshot (`firstRead`) and of the polls (`since`) according to the newest cursor. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   readonly checkpoint: { readonly store: KnownRecords; readonly sweep: SweepProgress };
   /**

@@ -3,11 +3,11 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 
-/** Time of a refetch (request for a single record) that is scheduled for later. It is omitted if it is not needed any more by then. */
+/** A refetch (request for a single record) that is scheduled for later. It is omitted if it is not needed any more when it is due. */
 export interface ScheduledRefetch {
   /** When the refetch is due, in ms on the scheduler's clock. */
   readonly at: number;
-  /** Whether the refetch is still needed. Called when it is due. */
+  /** Whether the refetch (request for a single record) is still needed. Called when it is due. */
   readonly isWanted: () => boolean;
 }
 

@@ -30,7 +30,10 @@ export interface SingleRecordsOptions {
   /** How the API requests a single record; undefined if it can't for this list. */
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
-  /** Closes a read on the logical clock if its response is not passed on to the caller, who closes all other reads. */
+  /**
+   * Settles (closes) a read on the logical clock. Called with the span of each response that is not passed on to the caller; the caller
+   * settles the other reads.
+   */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */
   readonly onRefused: (error: unknown) => void;

@@ -143,8 +143,8 @@ interface Growth {
 }
 
 /**
- * Returns the record type of a node, extended by a field for each member that has none, also in nested records; at most `fieldBudget`
- * fields in total. Returns the same object if no field is added.
+ * Returns the record type of `place` with a new field for each member that the records have and the type lacks, also in nested record
+ * types. Adds at most `fieldBudget` fields in total. Returns the same object if it adds none.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;

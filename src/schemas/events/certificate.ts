@@ -40,7 +40,10 @@ export interface Certificate extends TallyText {
   readonly left_out: number;
   /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
-  /** Number of keys that overlapping reads showed with different content, and of live keys that the scan did not show, without `held`. */
+  /**
+   * Number of keys whose current state is uncertain: overlapping reads showed different content, a second read has not confirmed the
+   * content yet, or it is unknown whether the record exists. Includes the live keys that the scan did not show, except for `held` of them.
+   */
   readonly undecided: number;
   /** The keys that `undecided` counts, at most the first 100. */
   readonly undecided_keys: readonly string[];

@@ -43,7 +43,7 @@ export class KeyTally {
     this.#change(1, high, low);
   }
 
-  /** Removes a key that was added with this sequence number. */
+  /** Removes a live key from the tally. `sequence` must be the sequence number with which the key was added. */
   remove(key: string, sequence: number): void {
     const { high, low } = eventHash(key, sequence);
     this.#less(1, high, low);

@@ -108,7 +108,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Whether the number in `text` keeps its value when it is parsed as a double and written again, in any notation: `1.50` as `1.5`. */
+/** Whether parsing the number in `text` as a double preserves its value. The double may be written in another notation: `1.50` as `1.5`. */
 function isExact(text: string): boolean {
   const number = Number(text);
   return Number.isFinite(number) && decimal(text) === decimal(String(number));

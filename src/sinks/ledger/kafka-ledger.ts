@@ -47,7 +47,8 @@ export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
   /**
-   * Time from which the ages of the entries count back, in ms (`scheduler.now()`). Entries after the caller's newest one have an age of 0.
+   * Time from which the ages of the entries count back, in ms (`scheduler.now()`): an entry was written at `at` minus its age. Entries
+   * after the caller's newest one have an age of 0.
    */
   readonly at: number;
 }

@@ -133,8 +133,8 @@ function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once the offsets at which the shared reader starts are known. A subscriber waits for this before it reads up to the topic's end:
-   * so no message is missed between that read and the start of the shared reader.
+   * Emits once the end offsets are known at which the shared reader starts. A new subscriber waits for this before it reads the existing
+   * messages up to the topic's end. Thus no message is missed between its read and the start of the shared reader.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

@@ -152,8 +152,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       );
   };
   /**
-   * Requests the records of the page in front of list offset `at`, in several whole pages if necessary. `read`: responses received so far.
-   * If a request is given up, or its response has no records or more than requested, errors as {@link PageAttempts.retryLater} does.
+   * Requests the records of the page in front of list offset `at`, with several requests if the server serves only smaller or whole pages.
+   * Emits all responses, after those in `read`, which were received before. Errors as {@link PageAttempts.retryLater} does if a request is
+   * given up, or if its response has no records or more than requested.
    */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;
@@ -183,8 +184,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
 
   /**
-   * Reads the page around the record at list offset `failing`, which also fails when it is requested alone. Adds the offset to the known
-   * ones.
+   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Emits the page with a
+   * gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
+   * records fail.
    */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];

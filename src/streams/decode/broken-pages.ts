@@ -31,7 +31,7 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 
 interface BrokenPageOptions {
   readonly url: URL;
-  /** Requests another page. Elements that are not JSON are accepted at the first try. */
+  /** Requests a page or a part of it. The response counts as broken at the first element that is not JSON, without further tries. */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
@@ -189,8 +189,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests each broken record in `row` again, beginning at list offset `offset`, and emits the end of the last request's span. Errors
-   * with `API_ANSWER` if a record does not begin with the same characters as before: it has moved within the list.
+   * Requests the broken records in `row` alone once more, the first at list offset `offset` and the others at the offsets after it. Emits
+   * the end of the last request's span. Errors with `API_ANSWER` if a record does not begin with the same characters as before: it has
+   * moved within the list.
    */
   #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
     return from(row).pipe(

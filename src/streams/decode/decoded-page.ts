@@ -145,7 +145,8 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose single element is not JSON. Its end is the last `]` with which the rest of the page is JSON; undefined without one.
+ * Decodes a page whose only record is not JSON. The record is taken to end at the last `]` for which the response without the record is
+ * JSON. Returns undefined if there is no such `]`.
  */
 function singleRecordIn(
   body: Buffer,

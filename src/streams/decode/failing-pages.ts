@@ -57,7 +57,8 @@ export function failingPages(
         );
       };
       /**
-       * Determines why the page fails and reads it accordingly. `other`, a page elsewhere in the list, has shown that the API is available.
+       * Finds out why the request for the page failed, and emits what can be read of the page. `other` is the response to a page elsewhere
+       * in the list, which has shown that the API is available.
        */
       const searched = (other: Answer): Observable<Answer> => {
         const { total } = other;

@@ -26,7 +26,10 @@ const LIMIT_AFTER_MS = 10 * 60_000;
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
-  /** Whether a failure counts as due to a cap: a refusal at once, any other failure {@link LIMIT_AFTER_MS} after the first one. */
+  /**
+   * Whether a failure is accepted as evidence of a cap. A refusal is accepted at once, any other failure only when {@link LIMIT_AFTER_MS}
+   * have passed since the first one.
+   */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
     return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
@@ -60,8 +63,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       );
     };
     /**
-     * Requests a page elsewhere in the list, and tests for a cap at list offset `place` if that page succeeds. If it fails too, errors with
-     * the error of the failed page.
+     * Requests a page elsewhere in the list, to see whether the API is available. If that page succeeds, tests for a cap at list offset
+     * `place`. If it fails too, errors with the error of the failed page. `isKnown`: whether the plan already has a cap at or in front of
+     * `place`.
      */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts

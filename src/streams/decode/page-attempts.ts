@@ -122,8 +122,8 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends the requests that find out why one page failed, and that read it in parts. `settle` settles the reads of all these requests, except
- * that of the response passed to `transferSettlement`, which the caller of that method settles.
+ * Sends further requests after the request for a page has failed: they find out why it failed, and read the page in parts. `settle` settles
+ * the reads of all these requests. The response passed to `transferSettlement` is excepted: the caller of that method settles its read.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -159,11 +159,13 @@ export class PageAttempts {
   }
 
   /**
-   * Requests another page than the failed one; emits undefined if the request is given up. If the response is the first to show that the
-   * server begins pages at other offsets than requested, errors as {@link PageAttempts.retryLater} does; the retry requests whole pages.
+   * Requests `part`, another page than the failed one, and emits the response. Emits undefined if the request is given up, with two
+   * exceptions:
    *
-   * If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
-   * error: the API may be unavailable or the token invalid, so the failed page must not be given up.
+   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as
+   *   {@link PageAttempts.retryLater} does. The retry requests whole pages.
+   * - If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
+   *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -224,7 +226,10 @@ export class PageAttempts {
     return offset > 1 ? [1, 5] : [(offset + pageSize) | 1, 1, 5];
   }
 
-  /** Errors with the error of the failed page. The error is final if the server refused the page. */
+  /**
+   * Returns an observable that ends the attempts to read the page: it errors with the error of the failed page. This error is final if the
+   * server refused the page.
+   */
   giveUp(): Observable<never> {
     return throwError(() => this.error);
   }

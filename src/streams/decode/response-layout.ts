@@ -19,7 +19,10 @@ import type { DecodedPage } from './response.ts';
 type Headers = HttpResponse['headers'];
 type Place = NonNullable<ListDescription['more']>;
 
-/** Returns the value at a place of a response; undefined if the response has none there. `body` may lack the records. */
+/**
+ * Reads one value, such as the total, from the body or the headers of a response; undefined if the response does not have it. `body` may
+ * lack the records.
+ */
 type Reader = (body: JsonValue, headers: Headers) => JsonValue | undefined;
 
 /** Reads the responses of one list, as the list's description says. */

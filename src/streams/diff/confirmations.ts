@@ -32,7 +32,10 @@ export interface Sighting {
 /** A record that has to be confirmed by a second read. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time from which on a request can confirm the record, in epoch ms. */
+  /**
+   * Time from which a response can confirm the record, on the local clock in epoch ms: the response must show the list as it was at this
+   * time or later.
+   */
   readonly from: number;
   /**
    * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was already
@@ -94,7 +97,8 @@ const MAX_WAITING = 50_000;
  */
 const MAX_DELETED = 50_000;
 /**
- * Maximum number of remembered keys of new records, about 100 bytes each. If it is too small, a sweep may consider a new record missing.
+ * Maximum number of keys of newly published records that are remembered, about 100 bytes each. If it is too small, a sweep may consider a
+ * new record missing.
  */
 const MAX_CREATED = 10_000;
 /**
@@ -130,15 +134,15 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * Modification times of deleted records by key, the oldest deletion first. The entry stays when the record is published again, because
-   * that event may not be committed.
+   * Modification times of deleted records by key, in epoch ms, the oldest deletion first; null for a record without one. The entry stays
+   * when the record is published again, because the transaction with that event may fail.
    */
   readonly #deleted = new Map<string, number | null>();
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
   /**
-   * Replaced images by key, for each key the newest first. Contains only images that were replaced by an image without a later
-   * modification time.
+   * Images that were replaced lately, by key, for each key the newest first. A response that shows one of them may come from a lagging
+   * replica. Images that were replaced by one with a later modification time are left out: for them, that time alone shows it.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 

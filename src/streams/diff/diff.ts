@@ -50,7 +50,10 @@ export interface Difference<In extends ReadRecords> {
   readonly read: In;
   /** Changes in the order of the records; deletions come last. */
   readonly changes: readonly Change[];
-  /** Number of records that equal their images apart from volatile fields, including all records in runs. */
+  /**
+   * Number of records that equal their images apart from volatile fields. Includes all records in runs (adjacent records that were
+   * recognized together by their bytes).
+   */
   readonly unchanged: number;
   /** The unchanged records, except those in runs (adjacent records that were recognized together by their bytes). */
   readonly same: readonly KeyedRecord[];

@@ -24,7 +24,10 @@ export interface LogicalClock {
    * hold ends.
    */
   settle(begin: number): void;
-  /** Begin of the oldest read that is not settled yet or is held open; Infinity if there is none. */
+  /**
+   * Logical time at which the oldest read that is still open began (not settled yet, or held open by {@link LogicalClock.hold}). Infinity
+   * if no read is open.
+   */
   oldest(): number;
   /** Keeps the read `begin` open until the returned function is called, even if {@link LogicalClock.settle} is called before. */
   hold(begin: number): () => void;

@@ -69,7 +69,10 @@ export interface RefreshTokens {
    * @throws CellarstreamError `STATE_FOLDER` if the token can't be read, or another process is renewing it.
    */
   begin(first: string): string;
-  /** Stores the newest refresh token. @throws CellarstreamError `STATE_FOLDER` if that fails; `begin` returns the token all the same. */
+  /**
+   * Stores the newest refresh token, which replaces all others.
+   * @throws CellarstreamError `STATE_FOLDER` if that fails. Later calls of `begin` return the token nevertheless.
+   */
   replace(token: string): void;
   /** Ends the request for a token that `begin` has begun, so that another process may begin one. */
   end(): void;

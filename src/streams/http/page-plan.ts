@@ -213,7 +213,10 @@ export class PagePlan {
     this.#isHalf = !this.#isHalf && !this.#isNumbered;
   }
 
-  /** Stores the cap of the list, a list offset. Infinity removes the cap. */
+  /**
+   * Stores the cap of the list: the list offset from which on the API serves no records although the list has more. Infinity removes the
+   * cap.
+   */
   limitFound(offset: number): void {
     this.#servedTo = offset;
   }

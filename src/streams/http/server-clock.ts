@@ -29,7 +29,8 @@ export interface ServerClock {
    */
   now(localTime: number): number | undefined;
   /**
-   * Stores the server's time at the start of a request, as the response shows it.
+   * Stores the server's time at the start of a request, as the response shows it (in epoch ms). Does nothing with undefined: the response
+   * has no `Date`.
    *
    * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */
@@ -53,10 +54,9 @@ export interface ServerClock {
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the difference between the API's date parameters and the stamps of records, in ms: a record with modification time `s` is returned
-   * for the parameter `s + offsetMs`. If `offsetMs` is negative, every stamp, including those already seen, is treated as earlier by that
-   * difference and by another hour for daylight saving, so that poll windows begin early enough. If it is positive, the windows begin early
-   * enough without a correction.
+   * Sets the offset from the stamps of records to the API's date parameters, in ms: the parameter `s + offsetMs` matches a record with the
+   * modification time `s`. With a positive offset, poll windows begin early enough. With a negative one they would begin too late: every
+   * stamp, including those already seen, is then treated as earlier by that offset and by another hour for daylight saving.
    */
   shift(offsetMs: number): void;
 }
@@ -103,8 +103,8 @@ class EstimatedClock implements ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp that is later than `Date`. Earlier stamps that are also later than `Date` are not stored, as polls read their records
-   * again.
+   * Newest stamp that is later than the server's `Date`, in epoch ms with `#correctionMs` added; undefined if there is none. Once `Date`
+   * has passed it, it becomes `#newest`. Earlier stamps that are also later than `Date` are not stored, as polls read their records again.
    */
   #ahead: number | undefined;
   #reachMs = 0;

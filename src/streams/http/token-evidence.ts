@@ -11,8 +11,8 @@ export type TokenOutcome =
   /** Any other retryable failure: 5xx, a redirect, HTML, a 200 without a page. */
   | 'failed'
   /**
-   * A status that a repetition with the same token would not change, such as 400, 419 or 498. If the token is the cause, a repetition with
-   * a new token may succeed.
+   * The status would be the same for a repetition with the same token, such as 400, 419 or 498. If the token is the cause, a repetition
+   * with a new token may succeed.
    */
   | 'failed-for-good';
 
@@ -42,8 +42,8 @@ export interface TokenUse {
 
 interface RefusalState {
   /**
-   * Number of refusals of the token by the list since the list last accepted it. Refusals of requests that were sent before `retryAt` are
-   * not counted.
+   * Number of refusals of the token by the list since the list last accepted it. Not counted are refusals of requests that were sent before
+   * the pause after an earlier refusal was over (`retryAt`).
    */
   readonly count: number;
   readonly newest: RequestTimes;
@@ -61,9 +61,10 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, after a failure of a query by date or key that was not due to the token, further failures of such queries are attributed
- * to the query and not retried. Requires that the list has since responded to another such query with a page. If it is too small, each of
- * many failing queries is repeated. If it is too large, a token that stops working is noticed later.
+ * How long failures of queries by date or key are blamed on the query and not on the token, in ms. The time begins with such a failure that
+ * was not due to the token. Further failures within it are not retried, provided that the list has meanwhile responded to a query of the
+ * same kind with a page. If it is too small, each of many failing queries is repeated. If it is too large, a token that stops working is
+ * noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -116,7 +117,10 @@ export class TokenEvidence {
     return this.#troubles.size > 0 ? 'young' : 'new';
   }
 
-  /** When the first request after the last success failed, in ms; undefined if none has failed since. */
+  /**
+   * When the first failure after the newest success of a request with the token was reported, in ms; undefined if there was no failure
+   * since.
+   */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }

@@ -79,7 +79,7 @@ export class TokenLife {
     return this.#newest?.isRepeated === true;
   }
 
-  /** Whether an early login was decided on and has not succeeded yet. */
+  /** Whether a login before the token expires (an early login) was decided on and has not succeeded yet. */
   get isLoginWanted(): boolean {
     return this.#isLoginWanted;
   }
@@ -143,7 +143,10 @@ export class TokenLife {
     return retryAfter(this.#newest?.isResting(now) ? FIRST_PAUSE_MS : 0);
   }
 
-  /** Handles a retryable failure. The caller's back-off decides the pause before the retry. */
+  /**
+   * Processes a retryable failure of a request. If all requests with the token have been failing for `FAILING_MS`, the verdict is to log in
+   * early. The pause before the retry is left to the caller's back-off.
+   */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
     // Recorded as a refusal, so that requests use the previous token for a while: it shows whether the new token is the cause.

@@ -64,7 +64,7 @@ export interface JoinResult {
   readonly swapped: boolean;
   /** Position of the next page. If the page does not continue the scan (`anchored` false), a position further back. Computed on access. */
   readonly next: Position;
-  /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
+  /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
    * True if the page has records with the keys of anchors (records that the scan read before), but none of them has a digest that could be
@@ -79,7 +79,9 @@ export interface JoinOptions {
   /** Number of records by which the next page begins before the end of this one. Limited to half of the page. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
-  /** Fields that the digests of new anchors leave out, as sorted JSON Pointers. Default: none. */
+  /**
+   * Fields that the digests of new anchors (records that link later pages to this one) leave out, as sorted JSON Pointers. Default: none.
+   */
   readonly leftOut?: readonly string[];
   /** Cache of the digests of records' contents, shared by the scans of a list. Default: no cache. */
   readonly contents?: ContentDigests;
@@ -213,8 +215,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the key of the record at an index. A record without a key is identified by the content of the record before it: its own content
-   * may occur anywhere in the list. Undefined if there is no record before it, or no digest of that record's content.
+   * Returns what identifies the record at an index of the page: its key or, without a key, the content of the record before it, because its
+   * own content may occur anywhere in the list. Undefined if there is neither a key nor a digest of the content before.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -283,7 +285,10 @@ class AnchorPage {
   }
 }
 
-/** Number of adjacent keys (its own and earlier ones) in the digest of a record without comparable fields. They change if it moves. */
+/**
+ * Number of adjacent keys, the record's own and those of the records before it, whose digest identifies a record without comparable fields.
+ * The digest changes if the record moves.
+ */
 const NEIGHBOURS = 5;
 
 /** Whether a record has only the fields of its key once the ignored fields are left out. `left`: the record without the ignored fields. */

@@ -13,7 +13,7 @@ export interface ProbeReply {
   readonly isWhole: boolean;
   /** Whether the server refused a request with dates, or did not respond to it although it responded to one without dates. */
   readonly isRefused: boolean;
-  /** Whether `isRefused` is set because the server did not respond. The dates may then not be the cause. Default false. */
+  /** Whether the reason for `isRefused` is that the server did not respond. The cause may then be another than the dates. Default false. */
   readonly isUnanswered?: boolean;
 }
 
@@ -28,8 +28,8 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of a narrow window, in ms. Well below half of {@link QUARTER_MS}: windows for two offsets that differ by a quarter of an
- * hour must not overlap, not even with stamps truncated to the minute.
+ * Half the length, in ms, of the narrow windows of dates that a probe requests around a stamp. Well below half of `QUARTER_MS`: windows for
+ * two offsets that differ by a quarter of an hour must not overlap, not even with stamps truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /** Largest offset from stamps to date parameters that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
@@ -182,7 +182,10 @@ function distinct({ stamps }: ProbeReply): readonly number[] {
   return [...new Set(stamps.filter((at) => at !== null))].sort((a, b) => b - a);
 }
 
-/** Whether a response has records, all with stamps in the narrow window around `stamp`. */
+/**
+ * Whether a response shows records with stamps, and all of these stamps lie in the narrow window around `stamp` (`NEAR_MS` and a
+ * tolerance to either side).
+ */
 function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   const stamped = stamps.filter((at) => at !== null);
   const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + STAMP_TOLERANCE_MS;

@@ -50,8 +50,9 @@ const NEVER_HELD = 20;
  */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Fraction of a list's records. If more than this fraction, and more than {@link NEVER_HELD_OF_SHORT} keys, go missing between two full
- * scans, their deletions are held back, whatever value below 100 `DELETE_LIMIT_PERCENT` has.
+ * Fraction of a list's records that may go missing between two full scans. If more than this fraction and more than `NEVER_HELD_OF_SHORT`
+ * keys do, their deletions are held back (not published), even if `DELETE_LIMIT_PERCENT` allows them, except that 100 percent allows
+ * everything.
  */
 const MAX_OF_SHORT = 1 / 3;
 

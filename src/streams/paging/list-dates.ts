@@ -257,7 +257,10 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Returns to the first date format. Forgets the maximum length of windows, and the reason why the list is not polled by dates. */
+  /**
+   * Lets the list be polled by dates again, with the first date format. Forgets the maximum length of windows, and the reason why the list
+   * was not polled by dates.
+   */
   tryAgain(): void {
     this.#form = 0;
     this.#longestMs = Infinity;

@@ -150,7 +150,7 @@ class Scan {
   readonly #onTrouble: PagesOptions['onTrouble'];
   readonly #ahead: PagesAhead;
   readonly #idleness = new Idleness();
-  /** Counts the distinct keys; undefined for a resumed scan. */
+  /** Counts the distinct keys of the scan; undefined if the scan was resumed, because the keys of its earlier pages are unknown. */
   readonly #distinctKeys: DistinctKeys | undefined;
   #round = 0;
   #overlap: number;
@@ -243,7 +243,10 @@ class Scan {
     });
   }
 
-  /** Compares a page with the page before it, in a list whose pages do not overlap. */
+  /**
+   * Compares a page with the page before it, in a list whose pages do not overlap. Reports the trouble `shifted`, once in a scan, if both
+   * have the same unchanged record. Always returns that the page joins the scan.
+   */
   #compare(at: Position, records: PageRecords): JoinResult {
     const before = this.#lastPage;
     const digests = new Map<string, string>();
@@ -347,7 +350,7 @@ class Scan {
 class DistinctKeys {
   readonly #seen = new KeyIndex();
   /**
-   * Keys of the first page, which are not in `#seen` yet; undefined once a second page has arrived. If there is only one page, all its
+   * Keys of the first page; undefined once a second page has arrived, because they are then in `#seen`. If there is only one page, all its
    * records are counted, including those whose keys repeat.
    */
   #first: KeyIndex | undefined;

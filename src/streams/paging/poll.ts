@@ -77,7 +77,10 @@ export interface PollOptions {
 
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
-/** Largest fraction of the polls' share of the quota that the lookback chain is assumed to use. */
+/**
+ * Largest fraction of the polls' share of the quota that the lookback chain is assumed to use. It bounds how much longer the pauses of the
+ * other chain become for that: 1.5 times.
+ */
 const MAX_BACK = 1 / 3;
 /**
  * How far in the future windows end, in ms. With two days, the end is in the future in whatever time zone the server parses it, even if the

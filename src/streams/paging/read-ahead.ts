@@ -10,7 +10,7 @@ export interface ReadAhead<T> {
    * read-ahead off.
    */
   readonly most: number;
-  /** Time between two requests as the quota allows them, in ms: pages cannot arrive faster. Default 0. */
+  /** Shortest time that the quota allows between two requests, in ms. Fewer pages are requested ahead if it is long. Default 0. */
   readonly paceMs?: number;
   /** Called with each response that is discarded because its page did not come next, and with the page's list offset. */
   readonly onDrop?: (answer: T, offset: number) => void;

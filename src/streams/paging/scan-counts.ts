@@ -49,7 +49,10 @@ export interface PageScanCounts {
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
-  /** Number of keys on the page that the scan had not read before and that are not published: see {@link ScanCounts.leftOut}. */
+  /**
+   * Number of new keys on the page that are not published because `START_FROM` excludes them or the list shows them as deleted. A key is
+   * new if no earlier page of the scan had it.
+   */
   readonly leftOut: number;
   readonly isConsistent: boolean;
 }

@@ -7,7 +7,10 @@ export type ScanTrouble =
    * offset, as records before the page may have been removed.
    */
   | 'stepped-back'
-  /** The scan stepped back to earlier offsets too often without reading a page that has an anchor. It begins again. */
+  /**
+   * The scan stepped back to earlier offsets too often without reading a page that has an anchor (an unchanged record that was read
+   * before). It begins again at the start of the list.
+   */
   | 'adrift'
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'

@@ -59,9 +59,10 @@ const ENOUGH = 3;
 const MAX_FAILURES = 30;
 
 /**
- * Detects the fields that differ in every response and so stop a scan: no record counts as unchanged, and no page has an anchor. Compares
- * the records used as anchors with the same records on later pages without an anchor, but only if the modification time is equal, because
- * other records have changed. The modification time is therefore never among the detected fields.
+ * Detects fields that differ in every response. They stop a scan: no record counts as unchanged, and so no page has an anchor (an unchanged
+ * record that was read before). To find them, records chosen as anchors are compared with the same records on later pages without an
+ * anchor, if their modification time is equal: otherwise the record has changed. The modification time is therefore never among the
+ * detected fields.
  */
 export class Standstill {
   #furthest = -1;
@@ -76,7 +77,12 @@ export class Standstill {
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
-  /** Processes a page that has an anchor. @param end List offset after the page. @param anchors Anchors chosen on the page. */
+  /**
+   * Processes a page that has an anchor (an unchanged record that was read before).
+   *
+   * @param end List offset after the page.
+   * @param anchors Anchors chosen on the page.
+   */
   joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
     if (end > this.#furthest) {
       this.#furthest = end;

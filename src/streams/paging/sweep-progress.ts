@@ -231,10 +231,10 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
 }
 
 /**
- * Returns the progress after the last page of a sweep, with its proof.
+ * Returns the progress after the last page of a sweep (recurring full scan), with its proof: how far the sweep proves deletions.
  *
- * @param last `isAtEnd`: the page ends at `total`, or `total` is not the end of the list; `isEmpty`: the page has no records;
- * `fitsOnePage`: it is the only page, and has fewer records than requested.
+ * @param last Facts about the last page. `isAtEnd`: it ends at the list offset `total`, or `total` does not mark the end of this list.
+ * `isEmpty`: it has no records. `fitsOnePage`: it is the only page, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,

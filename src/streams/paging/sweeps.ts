@@ -244,7 +244,7 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Waits for the page slot, which the previous step holds until it is stored, and then emits the step. */
+  /** Emits the next step once the page slot is free. The previous step holds the slot until it has been stored. */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
@@ -418,7 +418,10 @@ class Sweeper {
     return concat(once$, this.#ifMissing(again$));
   }
 
-  /** Returns the first request for a missing key; undefined if there was none, or if the key has been seen since. */
+  /**
+   * Returns the first of the two requests for the record of a missing key; undefined if this process has not requested the record, or if a
+   * read has shown the key since.
+   */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;

@@ -75,7 +75,10 @@ export class StartLog {
   readonly #measured = new TimeLine<AnsweredStart>();
   /** Monotonic queue over `#measured`: the requests that were faster than all later ones. The first of them is the fastest of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
-  /** Starts that count from a fixed time: of requests without a valid latency, such as failed ones, and of {@link StartLog.add}. */
+  /**
+   * Starts that count for one window from a fixed time: those of requests without a valid latency, such as failed ones, and those added by
+   * {@link StartLog.add}.
+   */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
@@ -125,7 +128,10 @@ export class StartLog {
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
-  /** Earliest time at which one of the starts may cease to count, in ms, estimated at `now`; Infinity if no start counts. */
+  /**
+   * Estimates at `now` when the first of the starts ceases to count against the quota: returns the earliest possible time, in ms; Infinity
+   * if no start counts.
+   */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;
     this.#forget(now);
@@ -141,7 +147,7 @@ export class StartLog {
     return Math.min(free, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** Whether the log has no starts. Most lanes have none most of the time. */
+  /** Whether the log has no starts, such as the log of a lane (stream of requests) without requests lately. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }

@@ -80,8 +80,8 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implementation of {@link during} for this limit: the start of `work` counts against the quota until one window after the end of `work`.
-   * If undefined, a start counts for one window from its beginning.
+   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start, which counts until one window after the
+   * end of `work`. Default: the start counts for one window from the beginning of `work`.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
@@ -323,7 +323,7 @@ class Bucket {
     this.#drain();
   }
 
-  /** Returns an observable that waits for a start, then calls `take`, emits its result and completes. */
+  /** Returns an observable that waits until the quota allows a start, then calls `take`, emits its result and completes. */
   #token<T>(
     lane: Lane,
     others: readonly SharedLimit[],

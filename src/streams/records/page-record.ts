@@ -29,7 +29,7 @@ export interface KnownRun {
   readonly size: number;
   /** The records of the run, created anew on each access. */
   readonly members: readonly KnownMember[];
-  /** Returns the nth of the run's records, from 0. */
+  /** Returns the nth record of the run, counted from 0. */
   readonly member: (nth: number) => KnownMember;
   /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
@@ -66,7 +66,7 @@ export interface RecordFacts {
   readonly updatedAt?: number | null | undefined;
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
-  /** Reads those of `updatedAt` and `createdAt` that are undefined from the parsed record. Default: they are null. */
+  /** Computes `updatedAt` and `createdAt` from the parsed record, if they are undefined here. Default: undefined ones count as null. */
   readonly stamps?: Stamps | undefined;
 }
 

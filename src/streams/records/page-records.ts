@@ -117,7 +117,7 @@ export class PageRun {
     return PageRecord.ofRun(this, this.run.member(nth));
   }
 
-  /** Creates all records of the run, in order. */
+  /** Creates the objects of all records of the run, in order. */
   records(): readonly PageRecord[] {
     return this.run.members.map((member) => PageRecord.ofRun(this, member));
   }

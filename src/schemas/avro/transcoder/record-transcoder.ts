@@ -136,7 +136,7 @@ export class RecordTranscoder {
     return hasEnded(source, note) ? key : undefined;
   }
 
-  /** Returns the path that the first `count` steps of the path in `note` lead to, from the root path `record`. */
+  /** Returns the path that consists of the root path `record` and the first `count` steps of the path in `note`. */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
     for (let nth = 0; nth < count; nth++) place = place.child(this.#stepAt(note, nth));
@@ -176,7 +176,10 @@ interface Program {
   readonly values: number;
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
-  /** Last step of the path to a value, by the id of its type: the JSON Pointer step of a field; empty for the item type of an array. */
+  /**
+   * Steps of JSON Pointers to values, by the id of the value's type: for the type of a field the step to that field; for the item type of
+   * an array an empty text.
+   */
   readonly steps: readonly string[];
 }
 
