@@ -25,7 +25,7 @@ export interface Reply {
   readonly isGone?: boolean;
   /** HTTP status from 400 to 499 with which the request was refused. */
   readonly refusedWith?: number;
-  /** Lower bound of the server's time, in epoch ms; undefined if the response has no `Date`. */
+  /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
   readonly serverTime?: number | undefined;
 }
 

@@ -26,9 +26,12 @@ export function noRecords(span: Span, settle: () => void): ReadResult {
 
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
-  /** Converts a response to a poll. Does not report the records' modification times to the server clock, because polls do so themselves. */
+  /**
+   * Converts the response that a poll received. Does not report the records' modification times to the server clock, because polls do so
+   * themselves.
+   */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts a response to any other read. Reports the records' modification times to the server clock. */
+  /** Converts the response that any other read received. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 

@@ -75,7 +75,8 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts of elements that are known not to be JSON. Pass the same object whenever the list's request is created again. Default: a new set.
+   * Texts that responses had in place of a record and that are not JSON. A page is not requested again because of a text in this set. Pass
+   * the same object whenever the list's request is created again. Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**

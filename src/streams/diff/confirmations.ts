@@ -154,7 +154,10 @@ export class Confirmations {
     return this.#waiting.has(key);
   }
 
-  /** Returns from when on the record can be confirmed by a second read; undefined if it may be published. */
+  /**
+   * Returns undefined if the record in `sighting` may be published. Otherwise the record has to be confirmed by a second read, and the
+   * result says from when on a read can do so.
+   */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);

@@ -71,14 +71,14 @@ export interface JoinOptions {
 
 /** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
 const ANCHORED_PAGES = 4;
-/** Maximum number of page starts in {@link Position.earlier}. */
+/** Maximum length of {@link Position.earlier}: number of pages, in a list paged by record key, to whose starts a scan can step back. */
 export const MAX_EARLIER = ANCHORED_PAGES;
 /** Number of anchors that are spread over a page. If it is too small, a scan that steps back meets no anchor. */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of consecutive steps back after which a scan begins again from the start of the list. If it is too large, a list that changes
- * quickly costs many requests until the scan begins again.
+ * Number of times in a row that a scan may step back to an earlier page, because a page has no anchor. After that it begins again from the
+ * start of the list. If this number is too large, a list that changes quickly costs many requests until the scan begins again.
  */
 const MAX_STEPS_BACK = 8;
 

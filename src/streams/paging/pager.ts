@@ -86,7 +86,10 @@ class OffsetPager implements Pager {
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
-  /** Whether this scan has taken into account that the server serves pages of one size only. */
+  /**
+   * Whether the server was known to serve pages of one size only when this scan began. Also true once the scan has noticed it, and has
+   * begun again if pages had been requested at wrong offsets.
+   */
   #wasFixed: boolean;
 
   /** @param endsEmpty Whether only an empty page shows where the list ends. */

@@ -43,8 +43,8 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which differing fields
- * are computed. If it is too small, a field that changed in one record is mistaken for one that differs in every response.
+ * Number of pages without an anchor (an unchanged record that was read before) from whose records the fields that differ in every response
+ * are computed. If it is too small, a field that changed in one record is mistaken for such a field.
  */
 const ENOUGH = 3;
 /**
@@ -155,8 +155,11 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
 const ONE_IN = 4;
 
 /**
- * Returns the fields that differ in at least one of {@link ONE_IN} comparisons; of nested fields, the innermost. A field name that occurs
- * in a single record, such as a key of a map, is not returned, because it may be personal data.
+ * Returns the fields that differ in a quarter (`1 / ONE_IN`) of the comparisons or more. If both an object and one of its fields do, only
+ * the field is returned. With more than four comparisons, a field name that occurs in a single record, such as a key of a map, is not
+ * returned: it may be personal data.
+ *
+ * @param differing For each comparison of two versions of a record, the fields that differ, as JSON Pointers.
  */
 function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
   const counts = new Map<string, number>();

@@ -40,8 +40,8 @@ export type SweepStep =
       readonly kind: 'page';
       readonly page: ScanPage;
       /**
-       * False once the sweep may have missed records: its scan had one of the troubles `INCONSISTENT`, a record is unreadable, or a
-       * response is older than the sweep.
+       * False once the sweep may have missed records: its scan had a trouble that is in {@link INCONSISTENT}, a record is unreadable, or
+       * the content of a response may be older than the sweep.
        */
       readonly isConsistent: boolean;
       /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -53,7 +53,7 @@ export type SweepStep =
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
-  /** Polls have read all changes made during this sweep. */
+  /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /** Keys that are proven absent: no read has shown them since sweep number `since` began. `span`: logical time of the last read. */
   | {
