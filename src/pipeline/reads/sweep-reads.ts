@@ -7,7 +7,7 @@ import { noRecords } from './read-batch.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 interface SweepBatchOptions {
-  /** Returns the span of a read without duration, as of now on the list's logical clock. Used for a batch without a response. */
+  /** Begins and ends a read on the list's logical clock at once, and returns its span. Used for a batch without a response. */
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**

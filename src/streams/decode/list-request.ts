@@ -323,7 +323,12 @@ class PageReader {
     );
   }
 
-  /** Requests and decodes a page. @param tries Number of tries after which elements that are not JSON are accepted. */
+  /**
+   * Requests and decodes a page.
+   *
+   * @param tries Number of tries after which elements that are not JSON are accepted.
+   * @param patience Decides when the page is given up: then errors with a {@link PageFailure}. Default: failures are retried for ever.
+   */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;
     const isLastTry = () => --left <= 0;

@@ -83,7 +83,7 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
 
 /**
  * Whether the records from list offset `at` on seem to fail, all of them. Requests up to four single records: the one at `at`, one
- * {@link APART} records later, the last of the list, and one halfway between. If `total` is unknown (Infinity), the record two pages after
+ * `APART` records later, the last of the list, and one halfway between. If `total` is unknown (Infinity), the record two pages after
  * `at` is tested in place of the last one. Emits false if any of them is served, or if there is no record after `at` to test.
  */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {

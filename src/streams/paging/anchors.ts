@@ -322,7 +322,7 @@ export interface ContentDigests {
   readonly set: (digestOfBytes: string, digestOfContent: string) => void;
 }
 
-/** Maximum number of cached digests, about 100 bytes each: the anchors of a few hundred pages. */
+/** Maximum number of cached content digests of anchors, about 100 bytes each. A few hundred pages have as many anchors. */
 const MAX_KEPT = 2_000;
 
 export function contentDigests(): ContentDigests {

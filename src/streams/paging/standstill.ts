@@ -16,7 +16,10 @@ export interface LeftOut {
   readonly add: (fields: readonly string[]) => void;
 }
 
-/** Maximum number of detected fields. Without it, a list that names its fields differently in every response would add fields for ever. */
+/**
+ * Maximum number of fields that are ignored because they were detected to differ in every response. Without a maximum, a list that names
+ * its fields differently in every response would add fields for ever.
+ */
 const MAX_FOUND = 50;
 
 /**
@@ -102,7 +105,7 @@ export class Standstill {
     return found;
   }
 
-  /** Whether to request a page without an anchor again and accept it as it is, because too many pages had no anchor. */
+  /** Whether too many pages had no anchor. The newest page is then requested again, and accepted even if it has none. */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }
@@ -156,8 +159,8 @@ const ONE_IN = 4;
 
 /**
  * Returns the fields that differ in a quarter (`1 / ONE_IN`) of the comparisons or more. If both an object and one of its fields do, only
- * the field is returned. With more than four comparisons, a field name that occurs in a single record, such as a key of a map, is not
- * returned: it may be personal data.
+ * the field is returned. If more than four records are compared, this leaves out a field name that occurs in one of them only, such as a key
+ * of a map, which may be personal data.
  *
  * @param differing For each comparison of two versions of a record, the fields that differ, as JSON Pointers.
  */

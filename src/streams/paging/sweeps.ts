@@ -190,7 +190,7 @@ class Sweeper {
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of missing keys that the newest sweep did not prove absent. */
+  /** Number of published keys that the newest sweep neither showed nor proved absent, without those whose deletions are held back. */
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
