@@ -21,7 +21,7 @@ export interface Reply {
   /** Whether the response says that another page follows. */
   readonly hasNext?: boolean;
   readonly next?: string | undefined;
-  /** Whether the response has one of the statuses that mean that a single record does not exist. */
+  /** Whether the response says that the requested single record does not exist. */
   readonly isGone?: boolean;
   /** HTTP status from 400 to 499 with which the request was refused. */
   readonly refusedWith?: number;

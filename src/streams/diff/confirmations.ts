@@ -26,7 +26,7 @@ export interface Sighting {
   readonly isHiddenAnew: () => boolean;
 }
 
-/** A record that has to be confirmed by a second read. */
+/** A record that may have been read in an earlier state than the published one, so that a second read has to confirm it. */
 export interface Unconfirmed {
   readonly key: string;
   /** Local time from which on a request can confirm the record, in epoch ms. */

@@ -30,7 +30,7 @@ export interface ReceivedPage {
   readonly missing: number | undefined;
 }
 
-/** A kind of paging. Only its implementations know how a list is paged. */
+/** Strategy for one kind of paging, such as by offset or by cursor: decides which page a scan requests next. */
 export interface Pager {
   /** Whether pages overlap, so that anchors show whether a page continues the one before. If not, every page is accepted. */
   readonly overlaps: boolean;

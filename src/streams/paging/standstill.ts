@@ -8,7 +8,7 @@ import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
 
-/** Fields ignored when records are compared with those read before: configured, or detected to differ in every response. */
+/** The fields that scans ignore when they compare a record with an earlier version: fields configured or detected as volatile. */
 export interface LeftOut {
   /** Returns all ignored fields, as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
@@ -159,8 +159,8 @@ const ONE_IN = 4;
 
 /**
  * Returns the fields that differ in a quarter (`1 / ONE_IN`) of the comparisons or more. If both an object and one of its fields do, only
- * the field is returned. If more than four records are compared, this leaves out a field name that occurs in one of them only, such as a key
- * of a map, which may be personal data.
+ * the field is returned. If more than four records are compared, this leaves out a field name that only one of them has, such as a key of a
+ * map, which may be personal data.
  *
  * @param differing For each comparison of two versions of a record, the fields that differ, as JSON Pointers.
  */

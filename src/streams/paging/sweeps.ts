@@ -76,7 +76,7 @@ export type SweepStep =
   /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Deletions that are held back, as numbers of keys: `gone` missing keys of `known` published ones. */
+/** Report that deletions are held back. `gone`: number of keys that they concern; `known`: number of published keys, including these. */
 export interface HeldDeletions {
   readonly gone: number;
   readonly known: number;

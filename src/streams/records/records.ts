@@ -41,7 +41,7 @@ export interface RejectedText {
   readonly offset: number;
 }
 
-/** The records that can be published, and the rejects. */
+/** Records of a page, separated into those that can be published and those that are rejected. */
 export interface SplitRecords {
   /** Records that can be published. Their keys are distinct. */
   readonly keyed: readonly KeyedRecord[];
