@@ -19,8 +19,8 @@ export interface Lanes {
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Lane of the full scans and the resyncs of a list that is not polled. It may use the whole quota. If lists share the quota, it is the
-   * lane `initialSnapshot` instead.
+   * Lane of the full scans and the resyncs of a list that is not polled. If only this list uses the quota, the lane may use all of it. If
+   * lists share the quota, this is the same lane as `initialSnapshot`.
    */
   readonly fullScan: Limit;
   /**
@@ -50,7 +50,10 @@ type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' | 'singleRecords';
 
-/** The lanes of a list in one quota's token bucket. Each can be combined with the lane of the same name in another bucket. */
+/**
+ * The lanes of a list in the token bucket of one quota. If a list has two quotas, each lane is combined with the lane of the same name in
+ * the other quota's bucket, so that a request takes a token of both.
+ */
 export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**

@@ -186,8 +186,8 @@ export class Quota {
 }
 
 /**
- * Expands counts to one time for each request. Returns only the newest `most` times, because more requests than the quota's capacity make
- * no difference.
+ * Converts counts of requests to an array with one time for each request, newest first. Returns only the newest `most` times, because more
+ * requests than the quota's capacity make no difference.
  */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
   const newest = requests.toSorted((a, b) => b.at - a.at);

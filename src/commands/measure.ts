@@ -56,7 +56,10 @@ function measuredLines({ date, lists }: Measured): string {
   return ['measured:', `  date: ${date}`, '  lists:', ...ofLists, ''].join('\n');
 }
 
-/** Returns a claim with its value in the description, such as `limit 1000`. */
+/**
+ * Returns the name of a claim (a statement in a list's description that `check --measure` tests). For some claims it is followed by the
+ * value in the description, such as `limit 1000`.
+ */
 function claimText(list: ListDescription, claim: Measurement['claim']): string {
   switch (claim) {
     case 'limit':

@@ -10,8 +10,8 @@ import type { Retry } from '../streams/flow/backoff.ts';
 
 interface AcksOptions<A> {
   /**
-   * Its first value ends the wait for the service's acknowledgements. A value emitted before the wait begins counts only if the observable
-   * replays it.
+   * The wait for the service's acknowledgements ends when this observable emits for the first time. A value emitted before the wait begins
+   * counts only if the observable replays it.
    */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;

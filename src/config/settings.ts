@@ -59,7 +59,12 @@ const ABOUT = z.registry<AboutSetting>();
 // Settings that depend on the API's description are made by functions. The others are constants, among them all that hold a secret or the
 // path of a file: those are read before the description is known.
 
-/** Returns the parser of a credential's setting. The setting is required if the API description contains `{<variable>}`. */
+/**
+ * Returns the parser of a credential's setting. The setting is required if the API description contains `{<variable>}`.
+ *
+ * @param noun What the secret is called in texts, such as `client secret`.
+ * @param more Text to append to the setting's documentation.
+ */
 function credential(variable: string, noun: string, more = '') {
   return secret.optional().register(ABOUT, {
     text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,

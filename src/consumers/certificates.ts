@@ -18,7 +18,7 @@ export interface PublishedCertificate {
   readonly publishedAt: number;
 }
 
-/** Where the certificates of one list are. */
+/** Where the certificates of one list are published: the topic, and the list and account by which they are selected in it. */
 interface CertificatesSource {
   /** Name of the certificates topic: `<TOPIC_PREFIX>.certificates`; in a fleet, with the fleet's prefix. */
   readonly topic: string;
@@ -181,7 +181,10 @@ export class CertificateWatermarks {
   readonly #onPassed: (published: PublishedCertificate) => void;
   #waiting: PublishedCertificate[] = [];
 
-  /** @param from Offset at which the consumer starts, by partition. */
+  /**
+   * @param from Offset of the first message that the consumer reads, by partition.
+   * @param onPassed Called once with each certificate, when the consumer has read all events that the certificate describes.
+   */
   constructor(from: Offsets, onPassed: (published: PublishedCertificate) => void) {
     this.#next = new Map(from);
     this.#onPassed = onPassed;

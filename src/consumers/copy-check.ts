@@ -5,8 +5,9 @@ import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
 import type { EventSummary } from './live-key-tracker.ts';
 
 /**
- * Verdict on a row of a consumer's copy of a list. `stale`: the row's sequence is neither the one that the record had at the certificate
- * nor that of a later event of the record. `too many`: the list has no such record, or the row repeats a key.
+ * Verdict on a row of a consumer's copy of a list. `right`: the row has the sequence that the record had at the certificate, or that of a
+ * later event of the record. `stale`: the list has the record, but the row has another sequence. `too many`: the list has no such record,
+ * or an earlier row has the same key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 

@@ -148,7 +148,7 @@ class BatchRun<E, R> {
     this.#inFlight.unsubscribe();
   }
 
-  /** Starts the earliest ready item. `Slots` calls this when it has reserved a free slot for the batch. */
+  /** Starts to process the first item of the batch that is ready. `Slots` calls this method when it has reserved a slot for that item. */
   begin(): void {
     const index = this.#ready.shift()!;
     if (this.#ready.length > 0) this.#slots.request(this);

@@ -22,7 +22,7 @@ export interface JavaServerKind {
   readonly title: string;
   readonly name: string;
   readonly portCount: number;
-  /** Line in the server's log which shows that a port is in use. */
+  /** Matches the line in the server's log that shows that a port is in use. */
   readonly portTaken: RegExp;
   /**
    * Creates the files that the server needs. Called before the first start on new ports.

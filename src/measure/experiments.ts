@@ -32,14 +32,17 @@ export interface Experiment {
   readonly claim: Measurement['claim'];
   /** Short description of the requests, such as `second page`. The text of each finding begins with it. */
   readonly name: string;
-  /** Pause between the first page and the experiment's requests, in ms. Default 0. */
+  /** Minimum time from the response with the list's first page to the experiment's requests, in ms. Default 0. */
   readonly afterMs?: number;
   /**
    * Returns the requests that the experiment sends; `[]` if the first page and the other `facts` are enough for a verdict. Returns a text
    * with the reason if the experiment does not apply to the list.
    */
   readonly questions: (facts: Facts) => readonly Question[] | string;
-  /** Verdict if the API refuses a request; `judge` is then not called. Default: `judge` is called with the refusal, too. */
+  /**
+   * Verdict of the experiment if the API refuses any of its requests; `judge` is then not called. Default: `judge` is called, and a refusal
+   * is one of its `replies`.
+   */
   readonly ifRefused?: Verdict;
   readonly judge: (facts: Facts, replies: readonly Reply[]) => Finding | readonly Finding[];
 }
@@ -358,7 +361,10 @@ const end: Experiment = {
 
 const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
 
-/** Experiment: requests windows of modification times that begin in 2099, at the newest record's time, and `unitMs` after that time. */
+/**
+ * Experiment that tests the date parameters. It requests three windows of modification times: one in 2099, one from the newest record's
+ * time on, and one that begins later than that by `unitMs`, the resolution of dates in requests.
+ */
 const dates: Experiment = {
   claim: 'dates',
   name: 'windows',

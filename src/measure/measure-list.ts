@@ -11,7 +11,10 @@ import type { Experiment } from './experiments.ts';
 import { replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Verdict } from './replies.ts';
 
-/** Maximum number of requests for a list. With fewer, experiments are skipped; with more, a measurement uses up a small quota. */
+/**
+ * Maximum number of requests that `check --measure` sends for a list. With fewer, experiments are skipped; with more, a measurement uses up
+ * a small quota.
+ */
 export const MAX_REQUESTS = 15;
 /** Page size for a list without a `limit`, in records. */
 const USUAL_SIZE = 100;

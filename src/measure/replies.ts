@@ -21,11 +21,11 @@ export interface Reply {
   /** Whether the response says that another page follows. */
   readonly hasNext?: boolean;
   readonly next?: string | undefined;
-  /** Whether the response has one of the statuses that mean that a single record does not exist. */
+  /** Whether the response says that the requested single record does not exist. */
   readonly isGone?: boolean;
   /** HTTP status from 400 to 499 with which the request was refused. */
   readonly refusedWith?: number;
-  /** Lower bound of the server's time, in epoch ms; undefined if the response has no `Date`. */
+  /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
   readonly serverTime?: number | undefined;
 }
 

@@ -39,7 +39,7 @@ export interface ChooseKeyOptions {
   readonly publishedKeyFields: readonly string[] | null;
   /** Format of the keys of the published events. Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
-  /** Requests the first page of the list, once for each subscription. */
+  /** Emits the first page of the list. Each subscription requests the page anew. */
   readonly firstPage: Observable<Answer>;
   /** Pause before the first page of an empty list is requested again, in ms. */
   readonly pauseMs: number;

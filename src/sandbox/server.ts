@@ -45,7 +45,7 @@ interface ServerParts {
   readonly accounts: Accounts;
   /** Random numbers for latencies that are drawn from a range. */
   readonly random: Random;
-  /** Clock that measures the arrival of requests, without the skew of the server's clock, in epoch ms. */
+  /** Returns the time in epoch ms, without the skew of `serverClock`. Requests count against the quotas by this clock. */
   readonly arrivalClock: () => number;
   /** The server's clock, including its skew, in epoch ms. */
   readonly serverClock: () => number;

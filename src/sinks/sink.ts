@@ -40,7 +40,8 @@ export interface TransactionalSink {
    * Commits messages in one transaction. Only one commit may be in flight. After an error its outcome is unknown: the sink can't be used
    * again, and the caller has to read back from the topics what was committed.
    *
-   * @param until Default `visible`.
+   * @param until When the promise resolves: as soon as the transaction is committed (`committed`), or once `read_committed` readers can see
+   * the messages (`visible`). Default `visible`.
    * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since. `COMMIT_FAILED` if a retry with another
    * sink may succeed, also if it is unknown whether this sink was fenced (`context.epoch`).
    */

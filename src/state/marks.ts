@@ -181,7 +181,10 @@ export class Marks {
     });
   }
 
-  /** Records that the image of a key was written. The key's run is retired: it is never recognized again. */
+  /**
+   * Updates the mark of a key whose image was written. If the key is in a run (adjacent records that are recognized as a unit), the run is
+   * retired: it is never recognized again.
+   */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);

@@ -144,7 +144,10 @@ export function declarationsIn(
   });
 }
 
-/** Returns the requests in a declaration that count against the quota `name`, each with its latest arrival; see {@link latestArrivals}. */
+/**
+ * Returns the requests in a declaration that count against the quota `name`, each with the latest time at which it may reach the API (see
+ * {@link latestArrivals}).
+ */
 export function latestArrivalsIn(
   name: string,
   { declaration, latestSentAt }: DatedDeclaration,

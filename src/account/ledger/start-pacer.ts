@@ -27,8 +27,8 @@ export class StartPacer {
   }
 
   /**
-   * Returns the time from which a request may start, in ms; `now` if it may start at once. Lanes with a rank above 0 (polls have rank 0)
-   * can't use the last request of a burst.
+   * Returns the earliest time at which a request of a lane with rank `rank` may start, in ms; `now` if it may start at once. Lanes with a
+   * rank above 0 leave the last request of a burst to polls, whose rank is 0.
    */
   opensAt(now: number, rank: number): number {
     const missing = (rank <= 0 ? 1 : 2) - EPSILON - this.#levelAt(now);

@@ -25,8 +25,8 @@ export interface GuestDeclarations {
    */
   readonly declare: (demands: QuotaDemands) => Promise<PermitBatch | undefined>;
   /**
-   * Writes a final declaration with the requests that were sent, so that unused permits no longer count. Does nothing if this guest has
-   * declared nothing.
+   * Writes the guest's final declaration to the ledger, with the requests that it has sent. From then on its unused permits do not count
+   * any more. Does nothing if the guest has declared nothing before.
    */
   readonly declareFinal: (demands: QuotaDemands) => Promise<void>;
 }

@@ -63,7 +63,7 @@ export class GuestPermits {
   readonly #quotas = new Map<string, GuestQuota>();
   readonly #opened$ = new Subject<void>();
   readonly #batches$ = new Subject<PermitBatch>();
-  /** The current batch; {@link EMPTY_BATCH} while the next one is being acquired. */
+  /** The current batch of permits. It is empty before the first batch, while the next one is acquired, and after `close`. */
   #batch = EMPTY_BATCH;
   #isFirst = true;
   #inFlight = 0;

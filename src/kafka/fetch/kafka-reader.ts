@@ -147,7 +147,7 @@ export class TopicReader {
     return new Map([...this.#next].filter(([each]) => this.#isWanted(each)));
   }
 
-  /** Offset before which to stop reading the partition; undefined with `follow`. */
+  /** Returns the offset before which to stop reading the partition; undefined if the topic is followed without an end. */
   #endOf(partition: number): bigint | undefined {
     return this.#follow ? undefined : this.#options.range.ends.get(partition);
   }

@@ -30,7 +30,7 @@ export type WorkerMessage =
 interface ServiceCall {
   readonly kind: 'question';
   readonly what: keyof ServiceCalls;
-  /** Name of the account if `what` is `accountStatus`, else empty. */
+  /** Argument of the called function: the name of the account if `what` is `accountStatus`, otherwise the empty text. */
   readonly argument: string;
   /** Port to which the response to the call is sent, as one {@link ServiceMessage}. */
   readonly answerTo: MessagePort;

@@ -9,7 +9,7 @@ interface Line {
 
 interface ChartOptions {
   readonly lines: readonly Line[];
-  /** Minimum value at the top of the vertical scale. The scale grows if a value is higher. */
+  /** Value at the top of the chart's vertical scale. The scale grows if a value of a line is higher. */
   readonly leastTop: number;
   /** Whether the vertical scale is compressed (arcsinh), so that small values stay visible beside large ones. Default: a linear scale. */
   readonly compressed?: boolean;

@@ -65,8 +65,8 @@ export class TimeSlots<T> {
 }
 
 /**
- * Ratio between the upper and the lower bound of a bucket. With it, the middle of a bucket differs from every duration in the bucket by
- * 10 % at most.
+ * Ratio between the upper and the lower bound of a bucket of the histogram of durations. With this value, the middle of a bucket differs
+ * from every duration in the bucket by 10 % at most.
  */
 const GROWTH = 1.2;
 /** Index of the last bucket. It ends after more than 140 years; longer durations are counted in it as well. */

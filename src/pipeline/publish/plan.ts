@@ -40,7 +40,7 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly unchanged: number;
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Progress of sweeps and facts about the page, to be stored if the action is `keep`. */
+  /** Progress of sweeps and facts about the page, which `commit` contains as well. If `action` is `keep`, only they are stored. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
    * Effect of the batch. `commit`: messages are committed to Kafka, and images and `notes` are stored. `keep`: only `notes` are stored.

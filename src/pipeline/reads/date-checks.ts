@@ -123,7 +123,11 @@ export class DateChecks {
     restart(this.#rightSince ?? progress().first);
   }
 
-  /** Emits when the next probe is due. */
+  /**
+   * Emits once, when the list's date parameters are to be probed again: an hour after the call, or a minute after it if the last probe
+   * returned no records, no modification time is known, or probes are paused. When polls have missed a change, it does not wait for the
+   * hour, only for the minute.
+   */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;
     const { scheduler } = task;

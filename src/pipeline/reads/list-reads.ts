@@ -125,7 +125,7 @@ export class ListReads {
   readonly #pollScans: PollScans;
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
-  /** Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
+  /** Requests for single records. Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
   readonly #refetches: Refetches | undefined;
   /** Whether the running poll began after the initial snapshot ended, with a window that includes every change made during the snapshot. */
   #pollCatchesUp = false;

@@ -31,11 +31,11 @@ export function noRecords(span: Span, settle: () => void): ReadResult {
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
   /**
-   * Converts the response to a request of a poll. Does not report the records' modification times to the server clock, because polls do so
+   * Converts the response that a poll received. Does not report the records' modification times to the server clock, because polls do so
    * themselves.
    */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts the response to a request of any other kind than a poll. Also reports the records' modification times to the server clock. */
+  /** Converts the response that any other read received. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 

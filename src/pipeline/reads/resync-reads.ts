@@ -22,7 +22,8 @@ export interface ResyncReadsOptions {
   /** Names of the lists of which the API can return single records. */
   readonly singleLists: readonly string[];
   /**
-   * Must have exactly one slot, so that the next record or page is requested only after the previous batch has been committed or dropped.
+   * Page slots of the requests. There must be exactly one, so that the next record or page is requested only after the previous batch has
+   * been committed or dropped.
    */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;

@@ -16,7 +16,7 @@ const MAX_MS = 10 * 60_000;
  */
 export function retryRefusedLane<T>(options: {
   readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
-  /** Whether other streams of the list's reads still work. If not, the error is passed on, and the whole list is retried. */
+  /** Whether the list is still read by other streams, such as polls. If not, the error is passed on, and the whole list is retried. */
   readonly hasOtherLanes: () => boolean;
   /** Called each time the API refuses a request, before the pause after which the operator resubscribes. */
   readonly onRefused?: () => void;

@@ -36,7 +36,10 @@ export class SnapshotReads {
   readonly #options: SnapshotReadsOptions;
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
-  /** Whether the snapshot reads the whole list from the start, not only records modified since `START_FROM`. */
+  /**
+   * Whether the snapshot requests all records of the list at first, because `START_FROM` is not set or the list has no dates. Remains false
+   * if the window from `START_FROM` on turns out to be useless, and the snapshot then reads all records.
+   */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
   #position: InitialSnapshot['position'];

@@ -7,12 +7,13 @@ import { noRecords } from './read-batch.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 interface SweepBatchOptions {
-  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
+  /** Begins and ends a read on the list's logical clock at once, and returns its span. Used for a batch without a response. */
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Lets the logical clock treat the read with this span as open until the returned function is called, so that overlaps with it are still
-   * detected. Undefined if records can be requested by key: the read of the single record then shows whether it is absent.
+   * Keeps the read with this span open on the list's logical clock until the returned function is called. Until then, overlaps of other
+   * reads with this one are still detected. Undefined if records can be requested by key, because such a request then shows whether a
+   * record is absent, and the span of the page does not matter.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
   /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */
@@ -22,8 +23,8 @@ interface SweepBatchOptions {
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * Ends the hold (see `hold`) on the read of the sweep's newest page. The hold lasts until the next page or the end of the sweep: steps of
-   * kind `absent` use the span of that read after the page is settled.
+   * The function that `hold` returned for the read of the sweep's newest page. It is called at the sweep's next page or at its end. Until
+   * then the read stays open, because steps of kind `absent` use its span after the page is settled.
    */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));

@@ -79,7 +79,7 @@ export class AvroOutput {
     return true;
   }
 
-  /** Writes a value as avsc encodes it. @throws Error when the value does not match the type. */
+  /** Writes a value of a type of the library avsc, in the encoding that avsc produces. @throws Error when the value is not of the type. */
   value(type: avro.Type, value: unknown): void {
     let end = type.encode(value, this.#bytes, this.length);
     if (end < 0) {

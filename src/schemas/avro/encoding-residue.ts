@@ -11,7 +11,7 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member that has no field although one can usually be inferred from its value. */
+  /** Whether the record has a member for which the schema has no field, with a value from which a field can usually be inferred. */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
@@ -160,7 +160,7 @@ export class PathTree {
 /** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
 const MAX_INSERTION_SORT = 64;
 
-/** Sorts paths by rank in place. Short arrays are sorted by insertion, which allocates nothing, unlike `sort`. */
+/** Sorts an array of paths in place by `rank`, their order as JSON Pointers. Short arrays are sorted by insertion: it allocates nothing. */
 function sortByRank(places: Place[]): void {
   if (places.length > MAX_INSERTION_SORT) {
     places.sort((a, b) => a.rank - b.rank);

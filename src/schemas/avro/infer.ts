@@ -218,8 +218,12 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 }
 
 /**
- * Creates a nullable field for each shape, sorted by JSON name. Their Avro names differ from those that the parent record type already has.
- * The names of new nested record types are added to `recordNames`.
+ * Returns a nullable Avro field for each new member of a JSON object, sorted by the member's name. The Avro names of these fields differ
+ * from those that the parent record type already has.
+ *
+ * @param shapes Inferred type of each new member, by the member's name.
+ * @param place The record type that gets the fields.
+ * @param recordNames Names of all record types. Those of new nested record types are added.
  */
 function fieldsOf(
   shapes: ReadonlyMap<string, Shape>,

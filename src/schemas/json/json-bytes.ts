@@ -144,7 +144,7 @@ interface FoundArray<T> {
   /** Index of the first byte after the array's opening bracket. */
   readonly from: number;
   readonly end: number;
-  /** Index of the first byte after the value that was searched: the array itself, or an object that contains it. */
+  /** Index of the first byte after the value in which `elementsIn` has searched for the array. */
   readonly after: number;
 }
 

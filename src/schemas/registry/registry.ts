@@ -191,6 +191,8 @@ class RegistryClient implements Registry {
    * Returns the registry's global compatibility level, which applies to subjects without a level of their own; undefined if the registry
    * does not report it. For a subject without a schema, Apicurio and Karapace do not report the global level in response to
    * `#subjectLevel`, so it has to be requested with this method.
+   *
+   * @param subject Subject that an error message names.
    */
   #globalLevel(subject: string): Promise<string | undefined> {
     return this.#levelAt('/config', subject);

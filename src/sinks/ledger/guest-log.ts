@@ -32,7 +32,7 @@ interface GuestLogOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** Longest wait until an acknowledged entry can be read back, in ms. Normally the entry can be read at once. */
+/** Longest wait until an entry that a broker has acknowledged can be read from the ledger topic, in ms. Normally it can be read at once. */
 const READ_TIMEOUT_MS = 10_000;
 const MISSING_TOPIC_ADVICE = '`cellarstream run` creates it when it starts';
 

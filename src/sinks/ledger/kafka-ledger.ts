@@ -74,7 +74,10 @@ export interface AccountLogOptions {
   readonly recreateTopic: () => Promise<unknown>;
   /** Whether this process has written the ledger entry with this text. */
   readonly isOwnEntry: (text: string) => boolean;
-  /** Whether the text is an entry of another account that uses the same API key. Default: always false. */
+  /**
+   * Returns whether a ledger entry of another account, with this text, declares requests with this account's API key. Default: always
+   * false.
+   */
   readonly isOfApiKey?: (text: string) => boolean;
 }
 

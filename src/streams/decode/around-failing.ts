@@ -86,7 +86,7 @@ export class FailingOffsets {
   }
 }
 
-/** Maximum number of consecutive failing records that the response leaves out as gaps. If more fail, the API is considered at fault. */
+/** Maximum number of consecutive failing records that are left out of a page as gaps. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
 /**
  * Minimum number of records to read after a failing one, in a list that is read in whole pages. If it is too small, the next page, which

@@ -62,7 +62,10 @@ export class DatedPatience {
     this.#givenUp = undefined;
   }
 
-  /** Returns the error to report for `cause`: a wrapper if the query was given up because of `cause`, otherwise `cause` itself. */
+  /**
+   * Returns the error to report for `cause`, an error of the query with dates. If the query was given up because of `cause`, this is an
+   * `API_STATUS` error that says so and from which {@link giveUpReason} gets the reason; otherwise it is `cause` itself.
+   */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(

@@ -75,7 +75,8 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts of elements that are known not to be JSON. Pass the same object whenever the list's request is created again. Default: a new set.
+   * Texts that responses had in place of a record and that are not JSON. A page is not requested again because of a text in this set. Pass
+   * the same object whenever the list's request is created again. Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**
@@ -325,7 +326,12 @@ class PageReader {
     );
   }
 
-  /** Requests and decodes a page. @param tries Number of tries after which elements that are not JSON are accepted. */
+  /**
+   * Requests and decodes a page.
+   *
+   * @param tries Number of tries after which elements that are not JSON are accepted.
+   * @param patience Decides when the page is given up: then errors with a {@link PageFailure}. Default: failures are retried for ever.
+   */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;
     const isLastTry = () => --left <= 0;

@@ -18,11 +18,11 @@ const APART = 11;
 const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Creates the functions that decide whether the API caps a list at an offset: search engines refuse offsets over 10,000, and databases time
- * out on large ones.
+ * Decides whether a page failed because the API caps the list: it serves no records from some offset on. Search engines, for example,
+ * refuse offsets over 10,000, and databases time out on large ones.
  *
- * @returns A function that creates the tests for one failed page. Its argument `front` requests the page's records up to an offset. Each
- * test emits the records in front of the cap, or undefined if there is no cap.
+ * @returns A function to call for each failed page. It returns the tests `at`, `beside` and `known`. Each test emits the response with the
+ * records in front of the cap, or undefined if there is no cap. The argument `front` requests the page's records up to an offset.
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
@@ -71,7 +71,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       attempts
         .probe()
         .pipe(switchMap((other) => (other ? beside(other, place, isKnown) : attempts.giveUp())));
-    /** Tests for a cap at the offset that the plan remembers, if the page extends beyond that offset. */
+    /**
+     * Tests whether the list is still capped at the offset that earlier pages have shown (`plan.servedTo`). If it is not, the plan forgets
+     * the cap. Emits undefined without a test if the failed page does not extend beyond that offset.
+     */
     const known = (): Observable<Answer | undefined> => {
       const place = Math.max(offset, plan.servedTo);
       if (place >= offset + pageSize) return of(undefined);
@@ -86,8 +89,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
 }
 
 /**
- * Whether all tested records fail: the one at list offset `at`, and up to three after it. The last of these is at the end of the list, or
- * two pages after `at` if `total` is unknown (Infinity). False if there is no record after `at` to test.
+ * Whether the records from list offset `at` on seem to fail, all of them. Requests up to four single records: the one at `at`, one
+ * `APART` records later, the last of the list, and one halfway between. If `total` is unknown (Infinity), the record two pages after
+ * `at` is tested in place of the last one. Emits false if any of them is served, or if there is no record after `at` to test.
  */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

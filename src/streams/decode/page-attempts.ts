@@ -108,7 +108,10 @@ export function isCursorRefused(error: unknown): boolean {
   return error.code === 'API_STATUS' && CURSOR_REFUSALS.has(Number(error.context.status));
 }
 
-/** Returns the error of a cursor that the server does not refuse, but that fails while the first page of the list is served. */
+/**
+ * Marks the error of a page that was requested by its cursor, so that {@link isCursorRefused} is true for it although the server did not
+ * refuse the cursor. Meant for a page that fails while the server serves the first page of the list.
+ */
 export function asCursorRefused(error: unknown): unknown {
   return error instanceof CellarstreamError ? withContext(error, { isCursorRefused: true }) : error;
 }
@@ -220,7 +223,10 @@ export class PageAttempts {
     return look(this.#oddOffsets, probed);
   }
 
-  /** Odd list offsets that {@link probe} (the first one, outside the failed page) and {@link beginsWhereAsked} request. */
+  /**
+   * Odd list offsets at which test requests begin. {@link probe} requests the first one, which is outside the failed page;
+   * {@link beginsWhereAsked} tries all of them in order.
+   */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
     return offset > 1 ? [1, 5] : [(offset + pageSize) | 1, 1, 5];

@@ -29,7 +29,7 @@ export interface Sighting {
   readonly isHiddenAnew: () => boolean;
 }
 
-/** A record that has to be confirmed by a second read. */
+/** A record that may have been read in an earlier state than the published one, so that a second read has to confirm it. */
 export interface Unconfirmed {
   readonly key: string;
   /**
@@ -165,7 +165,10 @@ export class Confirmations {
     return this.#waiting.has(key);
   }
 
-  /** Returns from when on the record can be confirmed by a second read; undefined if it may be published. */
+  /**
+   * Returns undefined if the record in `sighting` may be published. Otherwise the record has to be confirmed by a second read, and the
+   * result says from when on a read can do so.
+   */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);

@@ -5,7 +5,7 @@ import type { LogicalClock, Span } from '../http/logical-clock.ts';
 /** Whether a read has newer or older content than the known content of a key; `undecided` if that is unknown. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
-/** Decides whether a read of a key has newer content than the reads before it. */
+/** Remembers when the known content of each key was read, and decides whether content of a later read is newer. */
 export interface NewestReads {
   /**
    * Decides whether content of `key` that differs from the known content is newer. It was read in `span`, and has the stamp `updatedAt`

@@ -173,8 +173,8 @@ async function decodedResponse(
 }
 
 /**
- * Transcodes `plain`, the decompressed bytes of the received body `sent`, to UTF-8. If the result does not use the memory of `sent`, that
- * memory is released at once, otherwise when the result is given back.
+ * Returns a response body in UTF-8. `sent` is the body as received, `plain` the same after decompression. If the returned body has memory
+ * apart from `sent`, the memory of `sent` is released at once. Otherwise it is released when `giveBack` of the returned body is called.
  */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);

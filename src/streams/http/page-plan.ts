@@ -42,7 +42,10 @@ const GROW_AFTER = 10;
  * doubles each time that a larger size fails. If this maximum is too large, pages stay small long after the server has recovered.
  */
 const MAX_GROW_AFTER = 500;
-/** Largest prime factor of preferred page sizes. A page whose size has only small factors can be split into few whole pages. */
+/**
+ * Largest prime factor of preferred page sizes. If a page fails, it is requested in parts whose offsets are multiples of their size: a page
+ * size with small prime factors only gives few such parts.
+ */
 const SMOOTH = 7;
 
 /**
@@ -176,7 +179,10 @@ export class PagePlan {
     return { ...this.from(end, limit), isBlind: true };
   }
 
-  /** Returns the largest page of at most `most` records that begins exactly at a list offset. */
+  /**
+   * Returns the page with at most `most` records that begins exactly at list offset `offset`. If the list is read in whole pages, its size
+   * is the largest that divides `offset`, otherwise `most`.
+   */
   from(offset: number, most: number): PagePlace {
     return { offset, pageSize: this.#divisor(offset, most) };
   }

@@ -270,7 +270,13 @@ interface FailedTry {
   times?: RequestTimes;
 }
 
-/** Returns the outcome to report to the token source; undefined if the response shows nothing about the token. */
+/**
+ * Returns what a response that is not a page shows about the token that was sent, to be reported to the token source. Undefined if it shows
+ * nothing about the token.
+ *
+ * @param error The error for this response.
+ * @param meaning Meaning of the response's status according to the API's description; undefined if the description does not say.
+ */
 function outcomeOf(
   answer: HttpResponse,
   error: Error,

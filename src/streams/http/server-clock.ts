@@ -19,8 +19,8 @@ export interface ServerClock {
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * Latest time that the clock of `Date` or the clock of stamps may show. Before the first `Date` the local time is used in its place: a
-   * window that ends too late does no harm.
+   * Returns the latest time that the server has shown, in epoch ms: in a `Date` header or in a stamp. Before the first `Date` header,
+   * `localTime` is used in its place. It may be too late, but a window that ends too late does no harm.
    */
   latest(localTime: number): number;
   /**
@@ -45,7 +45,7 @@ export interface ServerClock {
    * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
    */
   takeReach(): number;
-  /** Updates the estimate with the modification times of records that were read. */
+  /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
    * Updates the estimated lag of stamps (modification times) behind `Date` with the stamps of records that a poll has read. Only stamps

@@ -27,7 +27,10 @@ export interface RequestTimes {
 /** A request, and the token with which it was sent. */
 export interface TokenUse {
   readonly token: Token;
-  /** The list and the kind of query: all records, by date, one record, or the total. A server may refuse one kind and accept others. */
+  /**
+   * Name of the list, followed by the kind of query unless it is for all records: `orders`, `orders by date`, `orders by key` or
+   * `orders total`. A server may refuse the token for one kind and accept it for others.
+   */
   readonly list: string;
   /**
    * Whether the query is by date, for a single record or for the total. Such a query is given up after fewer failures than a query for all
@@ -184,7 +187,7 @@ export class TokenEvidence {
     this.#isDead = false;
   }
 
-  /** Registers a failed request. Ignored if a request that was sent later has succeeded. */
+  /** Registers that a request failed, perhaps because of the token. Ignored if the token has worked for a request that was sent later. */
   recordFailure(use: TokenUse, now: number): void {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }

@@ -92,7 +92,7 @@ export interface JoinOptions {
  * that steps back several times meets no anchor.
  */
 const ANCHORED_PAGES = 4;
-/** Maximum number of page starts in {@link Position.earlier}. */
+/** Maximum length of {@link Position.earlier}: number of pages, in a list paged by record key, to whose starts a scan can step back. */
 export const MAX_EARLIER = ANCHORED_PAGES;
 /**
  * Number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a scan that
@@ -101,8 +101,8 @@ export const MAX_EARLIER = ANCHORED_PAGES;
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of consecutive steps back after which a scan begins again from the start of the list. If it is too large, a list that changes
- * quickly costs many requests until the scan begins again.
+ * Number of times in a row that a scan may step back to an earlier page, because a page has no anchor. After that it begins again from the
+ * start of the list. If this number is too large, a list that changes quickly costs many requests until the scan begins again.
  */
 const MAX_STEPS_BACK = 8;
 
@@ -356,7 +356,7 @@ export interface ContentDigests {
   readonly set: (digestOfBytes: string, digestOfContent: string) => void;
 }
 
-/** Maximum number of cached digests, about 100 bytes each: the anchors of a few hundred pages. */
+/** Maximum number of cached content digests of anchors, about 100 bytes each. A few hundred pages have as many anchors. */
 const MAX_DIGESTS = 2_000;
 
 export function contentDigests(): ContentDigests {

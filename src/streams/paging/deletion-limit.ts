@@ -25,7 +25,7 @@ export interface HeldBack {
 export interface MissingKeyCounts {
   /** Number of keys that are missing in this full scan and were not missing in the previous one. */
   readonly fresh: number;
-  /** Number of missing keys in each range whose deletions are held back, in the order of the ranges. */
+  /** Number of missing keys in each held-back range ({@link HeldBack}), in the order of the list's ranges. */
   readonly heldBack: readonly number[];
   readonly all: number;
 }

@@ -57,7 +57,10 @@ export class Idleness {
 
 /** Detects that the server begins pages at other offsets than requested. */
 export class PageShift {
-  /** Signs of shifted pages. `once`: a page had no record of the previous one. `once, and ...`: that one, read again, had nothing new. */
+  /**
+   * Signs of shifted pages so far. `not`: none. `once`: a page had no record of the previous page. `once, and ...`: then the previous page
+   * was read again, and had nothing new.
+   */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**

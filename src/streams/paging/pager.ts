@@ -30,7 +30,7 @@ export interface ReceivedPage {
   readonly missing: number | undefined;
 }
 
-/** A kind of paging. Only its implementations know how a list is paged. */
+/** Strategy for one kind of paging, such as by offset or by cursor: decides which page a scan requests next. */
 export interface Pager {
   /**
    * Whether each page begins with records of the previous page, so that a known record (an anchor) shows that no record is missing between
@@ -97,7 +97,10 @@ class OffsetPager implements Pager {
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
-  /** Whether this scan has taken into account that the server serves pages of one size only. */
+  /**
+   * Whether the server was known to serve pages of one size only when this scan began. Also true once the scan has noticed it, and has
+   * begun again if pages had been requested at wrong offsets.
+   */
   #wasFixed: boolean;
 
   /** @param endsEmpty Whether only an empty page shows where the list ends. */

@@ -157,11 +157,15 @@ export function poll(options: PollOptions): Observable<PollPage> {
 interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf'>> {
   readonly clock: ServerClock;
   readonly since: number;
-  /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
+  /**
+   * How much earlier than `since` the chain resumes, in ms. 0 for the chain for new records. For a lookback chain, `lookbackMs`: its last
+   * scan before a restart may have begun that much earlier than `since`.
+   */
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Argument `reach` of {@link ServerClock.mark}: `near` for a chain for new records that runs beside a lookback chain, otherwise `far`.
+   * How far the windows reach back if the records' stamps may be local times: argument `reach` of {@link ServerClock.mark}. `near` for a
+   * chain for new records that runs beside a lookback chain, otherwise `far`, which is further.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
@@ -176,8 +180,8 @@ class ScanChain {
   #requestsBefore = 0;
   #scans = 0;
   /**
-   * Local time at the end of the first scan in the newest series of scans that all had a gap, in epoch ms; undefined if the last scan had
-   * none.
+   * Since when consecutive scans have all had a gap (a record that no response contains, because every page with it fails): local time in
+   * epoch ms at the end of the first of these scans. Undefined if the last scan had no gap.
    */
   #gapsSince: number | undefined;
 

@@ -27,7 +27,7 @@ interface Asked {
 
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/** Added to the computed number of pages to request ahead, so that one request waits for the quota while the others are in flight. */
+/** Number of pages to request ahead beyond the computed number, so that one request waits for the quota while the others are in flight. */
 const SPARE = 0.5;
 
 /**

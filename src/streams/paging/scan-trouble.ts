@@ -19,7 +19,10 @@ export type ScanTrouble =
    * a page without new records.
    */
   | 'short'
-  /** The last repetition was still reordered or short, or the scan was endless without a `total`: records may have been missed. */
+  /**
+   * Records may have been missed. Either the scan has been repeated as often as allowed, and still has read fewer distinct records than
+   * `total` or, if records can't be counted, in a changed order. Or the trouble is `endless`, and the list has no `total`.
+   */
   | 'unsettled'
   /** The server claims a next page although pages bring no new records. The scan ends at this page. */
   | 'endless'

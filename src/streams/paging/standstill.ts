@@ -8,7 +8,7 @@ import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
 
-/** Fields ignored when records are compared with those read before: configured, or detected to differ in every response. */
+/** The fields that scans ignore when they compare a record with an earlier version: fields configured or detected as volatile. */
 export interface LeftOut {
   /** Returns all ignored fields, as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
@@ -19,7 +19,10 @@ export interface LeftOut {
   readonly add: (fields: readonly string[]) => void;
 }
 
-/** Maximum number of detected fields. Without it, a list that names its fields differently in every response would add fields for ever. */
+/**
+ * Maximum number of fields that are ignored because they were detected to differ in every response. Without a maximum, a list that names
+ * its fields differently in every response would add fields for ever.
+ */
 const MAX_FOUND = 50;
 
 /**
@@ -46,8 +49,8 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which differing fields
- * are computed. If it is too small, a field that changed in one record is mistaken for one that differs in every response.
+ * Number of pages without an anchor (an unchanged record that was read before) from whose records the fields that differ in every response
+ * are computed. If it is too small, a field that changed in one record is mistaken for such a field.
  */
 const ENOUGH = 3;
 /**
@@ -75,7 +78,7 @@ export class Standstill {
    * before.
    */
   readonly #anchors = new Map<string, JsonObject>();
-  #differing: ReadonlySet<string>[] = [];
+  #comparisons: Comparison[] = [];
 
   /**
    * Processes a page that has an anchor (an unchanged record that was read before).
@@ -87,7 +90,7 @@ export class Standstill {
     if (end > this.#furthest) {
       this.#furthest = end;
       this.#failures = 0;
-      this.#differing = [];
+      this.#comparisons = [];
       this.#anchors.clear();
     }
     if (this.#failures === 0) return;
@@ -107,15 +110,15 @@ export class Standstill {
       const was = without(this.#anchors.get(key)!) as JsonObject;
       const is = without(json) as JsonObject;
       if (stamps?.updatedText(was) === stamps?.updatedText(is))
-        this.#differing.push(differingFields(was, is));
+        this.#comparisons.push({ key, differing: differingFields(was, is) });
     }
     if (this.#failures % ENOUGH !== 0) return [];
-    const found = commonFields(this.#differing);
-    this.#differing = [];
+    const found = commonFields(this.#comparisons);
+    this.#comparisons = [];
     return found;
   }
 
-  /** Whether to request a page without an anchor again and accept it as it is, because too many pages had no anchor. */
+  /** Whether too many pages had no anchor. The newest page is then requested again, and accepted even if it has none. */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }
@@ -164,22 +167,38 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
   return found;
 }
 
+/** Result of comparing two versions of a record. */
+interface Comparison {
+  readonly key: string;
+  /** The fields that differ, as JSON Pointers. */
+  readonly differing: ReadonlySet<string>;
+}
+
+/** Smallest fraction of the comparisons in which a field differs that is taken to differ in every response. */
+const LEAST_SHARE = 1 / 4;
 /**
- * A field is taken to differ in every response if it differs in at least one out of this many comparisons, that is, in a quarter of them.
+ * Minimum number of records in which a field differs before its name is returned. A name that only one record has may be a key of a map,
+ * and personal data.
  */
-const ONE_IN = 4;
+const LEAST_RECORDS = 2;
 
 /**
- * Returns the fields that differ in at least one of {@link ONE_IN} comparisons; of nested fields, the innermost. A field name that occurs
- * in a single record, such as a key of a map, is not returned, because it may be personal data.
+ * Returns the fields that differ in at least `LEAST_SHARE` of the comparisons, and in at least `LEAST_RECORDS` records. If both an object
+ * and one of its fields do, only the field is returned.
  */
-function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
-  const counts = new Map<string, number>();
-  for (const each of differing) {
-    for (const pointer of each) counts.set(pointer, (counts.get(pointer) ?? 0) + 1);
+function commonFields(comparisons: readonly Comparison[]): readonly string[] {
+  const keysOf = new Map<string, string[]>();
+  for (const { key, differing } of comparisons) {
+    for (const pointer of differing) {
+      const keys = keysOf.get(pointer) ?? [];
+      keysOf.set(pointer, keys);
+      keys.push(key);
+    }
   }
-  const common = [...counts.keys()].filter(
-    (each) => counts.get(each)! * ONE_IN >= differing.length,
+  const common = [...keysOf].flatMap(([pointer, keys]) =>
+    keys.length >= LEAST_SHARE * comparisons.length && new Set(keys).size >= LEAST_RECORDS
+      ? [pointer]
+      : [],
   );
   return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
 }

@@ -75,7 +75,7 @@ export interface SweepProgress {
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
-  /** Time at which the record of every missing key had been requested once, in epoch ms on the local clock; null before that. */
+  /** When the newest sweep had requested the records of all missing keys once, in epoch ms on the local clock; null before that. */
   readonly askedAt: number | null;
   /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;
@@ -162,7 +162,7 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 export interface SweptPage {
   /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** The keys counted in `fresh`. Needed only if `rules.isAgreed`. */
+  /** The keys counted in `fresh`. Needed only if two full scans with the same keys can prove deletions (`rules.isAgreed`). */
   readonly freshKeys?: readonly string[];
   /**
    * Number of those keys counted in `fresh` whose records are not published: the setting `START_FROM` excludes them, or the list shows them

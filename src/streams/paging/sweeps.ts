@@ -40,8 +40,8 @@ export type SweepStep =
       readonly kind: 'page';
       readonly page: ScanPage;
       /**
-       * False once the sweep may have missed records: its scan had one of the troubles `INCONSISTENT`, a record is unreadable, or a
-       * response is older than the sweep.
+       * False once the sweep may have missed records: its scan had a trouble that is in {@link INCONSISTENT}, a record is unreadable, or
+       * the content of a response may be older than the sweep.
        */
       readonly isConsistent: boolean;
       /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -53,7 +53,7 @@ export type SweepStep =
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
-  /** Polls have read all changes made during this sweep. */
+  /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /** Keys that are proven absent: no read has shown them since sweep number `since` began. `span`: logical time of the last read. */
   | {
@@ -79,7 +79,7 @@ export type SweepStep =
   /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Deletions that are held back, as numbers of keys: `gone` missing keys of `known` published ones. */
+/** Report that deletions are held back. `gone`: number of keys that they concern; `known`: number of published keys, including these. */
 export interface HeldDeletions {
   readonly gone: number;
   readonly known: number;
@@ -202,7 +202,7 @@ class Sweeper {
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of missing keys that the newest sweep did not prove absent. */
+  /** Number of published keys that the newest sweep neither showed nor proved absent, without those whose deletions are held back. */
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;

@@ -97,7 +97,7 @@ export class StartLog {
     this.#lateMs = lateMs;
   }
 
-  /** Adds a start that counts from `at` (ms) on, regardless of when its request ends. */
+  /** Adds the start of a request that counts from `at` (ms) on for one window, regardless of when the request ends. */
   add(at: number): void {
     this.#others.add({ at });
   }

@@ -16,7 +16,7 @@ interface Hash {
 export class KeyIndex {
   /** Number of added keys, including repetitions. */
   length = 0;
-  /** Number of distinct keys. */
+  /** Number of distinct keys that were added. */
   size = 0;
   /** High halves of the keys' hashes, in the order in which the keys were added; the low halves are in `#lows`. */
   #highs: number[] = [];

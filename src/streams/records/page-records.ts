@@ -98,7 +98,7 @@ export class PageRun {
   readonly page: Body;
   /** Index of the run's first byte in the response body `page`. */
   readonly from: number;
-  /** Reads the creation times of the records; undefined if they have none. Their modification times are in `run`. */
+  /** Reads the creation times from the records' JSON; without it, they count as null. The modification times are in `run`. */
   readonly stamps: Stamps | undefined;
 
   constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {

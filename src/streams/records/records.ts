@@ -41,7 +41,7 @@ export interface RejectedText {
   readonly offset: number;
 }
 
-/** The records that can be published, and the rejects. */
+/** Records of a page, separated into those that can be published and those that are rejected. */
 export interface SplitRecords {
   /** Records that can be published. Their keys are distinct. */
   readonly keyed: readonly KeyedRecord[];
@@ -57,8 +57,10 @@ export interface SplitPage extends SplitRecords {
 }
 
 /**
- * Separates the records of a page that can be published from those that are rejected. Runs of records stay whole, unless any record of the
- * page has no key, or two records have the same key.
+ * Separates the records of a page that can be published from those that are rejected. Runs (adjacent records that were recognized as a
+ * unit) are returned as runs. But if any record of the page has no key, or two have the same key, all records are returned singly.
+ *
+ * @param volatile Fields to ignore when records with the same key are compared: see {@link splitRecords}.
  */
 export function splitPageRecords(records: PageRecords, volatile?: VolatileFields): SplitPage {
   const { keys, parts } = records;

@@ -292,7 +292,7 @@ class TranscoderMemory {
    * The page of which a part is in the input window. A weak reference, so that the last page, which may have many megabytes, can be freed.
    */
   #page: WeakRef<Buffer> | undefined;
-  /** Index in the page of the first byte that is in the input window. */
+  /** Index in the page of the first byte that is in the input window, the part of the page that is in the memory of WebAssembly. */
   #from = 0;
   /** Index in the page of the first byte after the part of the page that is in the input window. */
   #to = 0;
