@@ -73,7 +73,7 @@ export function logHooks(
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
-      'requests for single records were refused',
+      'the API refused requests for single records',
     ),
   );
   const rejected = coalesce<HookEvent<'onRejected'>>(

@@ -76,7 +76,7 @@ export async function replayedPrefix(
   if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw usageError(
-    `--account ${account}: Kafka has no fleet under TOPIC_PREFIX=${prefix}, and the one account there is ${own} (ACCOUNT_NAME)`,
+    `--account ${account}: Kafka has no topics of a fleet under TOPIC_PREFIX=${prefix}, and the account without a fleet is ${own} (ACCOUNT_NAME). Leave out --account, or set TOPIC_PREFIX to that of the fleet`,
   );
 }
 

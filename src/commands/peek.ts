@@ -78,7 +78,7 @@ export async function peekCommand(
         onUndeclared: (error) =>
           logger.warn(
             { event: 'uncounted', err: error },
-            'a running service does not count these requests',
+            'a running service does not know of the requests of this command, so both together may exceed the quota',
           ),
       })
     : undefined;

@@ -132,7 +132,7 @@ async function replayedTopic(
   const isKnown = resources.includes(of);
   if (isKnown || (await hasEvents(name, registry))) return { name, values: jsonEvents };
   throw usageError(
-    `${of}: give ${[...resources, ...serviceTopics].join(', ')}, or another topic under TOPIC_PREFIX that holds events: the registry has no schema of events for ${name}`,
+    `${of}: the schema registry has no schema of events for ${name}. Give ${[...resources, ...serviceTopics].join(', ')}, or another topic under TOPIC_PREFIX that holds events`,
   );
 }
 

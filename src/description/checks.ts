@@ -128,7 +128,11 @@ function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[]
   const checkOwn = (limit: string | undefined, ...path: string[]) => {
     check(limit, ...path);
     if (limit?.endsWith(' per key') !== true) return;
-    problems.push({ path, message: 'is the quota of a single list: leave out "per key"' });
+    problems.push({
+      path,
+      message:
+        'is the quota of a single list, but "per key" means all lists of an API key: leave it out',
+    });
   };
   if (typeof quota === 'string') check(quota, 'quota');
   else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
@@ -342,7 +346,7 @@ function statusProblems(
   if (Object.keys(subjects).length === 0) {
     problems.push({
       path: at('statuses', 'subjects'),
-      message: 'has no kind of object: name at least one, with its status fields',
+      message: 'is empty: name at least one kind of object, with the fields that hold its status',
     });
   }
   for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {
@@ -355,7 +359,7 @@ function statusProblems(
     } else if (type && isList(type) && !isArray) {
       problems.push({
         path: place('at'),
-        message: `${pointer} is an array without an identity in arrays`,
+        message: `${pointer} is an array: add it to arrays, with the field that identifies its elements`,
       });
     }
     if (timeOf !== undefined && time === undefined) {

@@ -99,7 +99,10 @@ async function fetchJars(wanted: CacheLocation, options: LaunchOptions): Promise
     if ((await maven.whenEnded) !== 'exit code 0') {
       const errors = (await maven.log()).split('\n').filter((line) => line.startsWith('[ERROR]'));
       const cause = errors[0]?.slice('[ERROR]'.length).trim() ?? (await maven.whenEnded);
-      throw new CellarstreamError('SERVICES', `Maven could not fetch the servers: ${cause}`);
+      throw new CellarstreamError(
+        'SERVICES',
+        `Maven could not download Kafka and the schema registry: ${cause}`,
+      );
     }
     await writeFile(join(fresh, MANIFEST), JSON.stringify(await sizes(fresh)));
     await installFolder(fresh, folder, tethered.folder, isComplete);

@@ -43,7 +43,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   if (!['', 'docker', 'java'].includes(chosen)) {
     throw new CellarstreamError(
       'SETTINGS',
-      `${SETTING} is "${chosen}"; set docker, java or nothing`,
+      `${SETTING} is "${chosen}": set it to docker or java, or leave it unset`,
     );
   }
   // Container images have fixed versions.

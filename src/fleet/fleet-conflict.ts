@@ -59,6 +59,6 @@ async function refuseIfServed(
   const { name } = assignment!.members.find((member) => member.instance === instance)!;
   throw new CellarstreamError(
     'SETTINGS',
-    `TOPIC_PREFIX ${prefix} is also the prefix of the account ${account} of the fleet ${fleet}, which ${name} serves: take its file out of ACCOUNTS_DIR there, or set another TOPIC_PREFIX`,
+    `TOPIC_PREFIX ${prefix} is in use: instance ${name} publishes the account ${account} of the fleet ${fleet} under it. Take the file of this account out of ACCOUNTS_DIR of the fleet, or set another TOPIC_PREFIX`,
   );
 }

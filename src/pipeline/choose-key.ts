@@ -122,7 +122,10 @@ export function keyFieldsOf(
   const records = data.filter(isJsonObject);
   const setting = keyFieldsSetting(resource);
   if (data.length > 0 && records.length === 0 && !documentedKey(list)) {
-    throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
+    throw new CellarstreamError(
+      'KEY_FIELDS',
+      `no element of the first page of ${resource} is a JSON object`,
+    );
   }
   if (set) {
     if (records.length === 0) return undefined;

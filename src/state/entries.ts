@@ -187,9 +187,13 @@ export function unpackJson<T>(key: string, packed: Buffer): T {
 
 /** Creates the error `STATE_DAMAGED`; `what` describes the damage. */
 export function damagedError(what: string, cause?: unknown): CellarstreamError {
-  return new CellarstreamError('STATE_DAMAGED', `the stored images are damaged: ${what}`, {
-    ...(cause !== undefined && { cause }),
-  });
+  return new CellarstreamError(
+    'STATE_DAMAGED',
+    `the stored images of records are damaged: ${what}`,
+    {
+      ...(cause !== undefined && { cause }),
+    },
+  );
 }
 
 /** Allocates an entry with `bytes` bytes of content, plus its checksum. */

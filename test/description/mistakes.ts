@@ -154,7 +154,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: 2/s\nlist: { quota: 5/s per key }',
-    '6:16 list.quota is the quota of a single list: leave out "per key"',
+    '6:16 list.quota is the quota of a single list, but "per key" means all lists of an API key: leave it out',
   ],
   [
     'quota: 2/s per key',

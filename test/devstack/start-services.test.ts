@@ -64,6 +64,6 @@ it('does not look for Docker where SERVICES is java', async () => {
 it('refuses another value of SERVICES', async () => {
   await expect(startServices({ env: { SERVICES: 'podman' } })).rejects.toMatchObject({
     code: 'SETTINGS',
-    message: 'SERVICES is "podman"; set docker, java or nothing',
+    message: 'SERVICES is "podman": set it to docker or java, or leave it unset',
   });
 });

@@ -304,7 +304,7 @@ describe.concurrent('run beside a fleet', TIMEOUT, () => {
     const refused = await command(['run'], alone(account!.name));
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain(
-      `TOPIC_PREFIX fleet-beside.${account!.name} is also the prefix of the account ${account!.name} of the fleet fleet-beside, which one serves`,
+      `TOPIC_PREFIX fleet-beside.${account!.name} is in use: instance one publishes the account ${account!.name} of the fleet fleet-beside under it`,
     );
     // The other one has topics elsewhere, once its instance has told so.
     await vi.waitFor(async () => {

@@ -114,7 +114,7 @@ it('is shared by launchers that fetch at the same time', async () => {
 it('says why Maven failed, and leaves nothing', async () => {
   await expect(cachedJars(options('fail'))).rejects.toMatchObject({
     code: 'SERVICES',
-    message: 'Maven could not fetch the servers: no such repository',
+    message: 'Maven could not download Kafka and the schema registry: no such repository',
   });
   expect(entries()).toEqual([]);
 });

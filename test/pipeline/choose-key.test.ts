@@ -202,7 +202,9 @@ describe('keyFieldsOf', () => {
 
   it('says nothing without a record, save of a key that is certain', () => {
     expect(inventory()).toBeUndefined();
-    expect(() => inventory(null, 7)).toThrow('the first page of inventory has no objects on it');
+    expect(() => inventory(null, 7)).toThrow(
+      'no element of the first page of inventory is a JSON object',
+    );
     expect(
       keyFieldsOf(listNamed(WINE, 'inventory'), settings({ inventory: ['sku'] }), []),
     ).toBeUndefined();

@@ -290,7 +290,7 @@ function truncateTo(end: bigint, before: number, messages: readonly LogMessage[]
 function unreadableBatchError(topic: string, partition: number, at: bigint): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: continue at a later offset`,
+    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: begin at a later offset to skip it`,
     { context: { concerns: 'topic', topic, partition } },
   );
 }
@@ -299,7 +299,7 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   if (!(error instanceof MalformedBytes)) return error;
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): continue at a later offset`,
+    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): begin at a later offset to skip it`,
     { cause: error, context: { concerns: 'topic', topic, partition } },
   );
 }

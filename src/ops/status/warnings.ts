@@ -101,7 +101,7 @@ export class Warnings {
         resource,
         forMs: AN_HOUR_MS,
         text: (count) =>
-          `requests for single records were refused (${times(count)}): ${errorLine(error)}`,
+          `the API refused requests for single records (${times(count)}): ${errorLine(error)}`,
       }),
     onDiscarded: ({ reason }) =>
       this.#raise({

@@ -140,7 +140,10 @@ export class SchemaEvolution {
     const current = this.#currentSchema();
     if (schemaId === current.schemaId) return bytes;
     const written = this.#codecs.get(schemaId);
-    if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);
+    if (!written)
+      throw new Error(
+        `the schema ${schemaId}, with which a stored record was written, is not loaded`,
+      );
     return current.codec.values.encode(written.values.decode(bytes));
   }
 

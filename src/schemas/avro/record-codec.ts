@@ -255,7 +255,7 @@ function compile(
   const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
   if (!codec || name === '__proto__')
-    throw new TypeError(`${record}.${name}: a field of this type or name is not supported`);
+    throw new TypeError(`${record}.${name}: a field with this type or this name is not supported`);
   const isInherited = json in Object.prototype;
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }

@@ -300,7 +300,7 @@ function expectAllDelivered(
   for (const { topic, partitions } of meant) {
     for (const partition of partitions) {
       if (!there.has(`${topic} ${partition}`)) {
-        throw new Error(`nothing was sent to partition ${partition} of ${topic}`); // a bug
+        throw new Error(`the messages for partition ${partition} of ${topic} were not sent`); // a bug
       }
     }
   }

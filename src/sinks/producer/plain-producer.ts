@@ -138,7 +138,7 @@ function tooLargeError(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_SETTINGS',
     `a dead letter with its headers about the error is larger than ${topic} accepts: ` +
-      'raise max.message.bytes of the topic above that of the topic it comes from',
+      `set max.message.bytes of ${topic} higher than that of the consumed topic`,
     { cause },
   );
 }

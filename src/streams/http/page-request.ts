@@ -293,7 +293,7 @@ function outcomeOf(
 
 function foreignOrigin(own: URL, other: URL): RangeError {
   return new RangeError(
-    `${own.origin} has the credentials, so no request is sent to ${other.origin}`,
+    `the credentials are for ${own.origin} only, so a request to ${other.origin} is not sent`,
   );
 }
 

@@ -187,7 +187,7 @@ describe('warnings', () => {
     for (let n = 0; n < 3; n++) onSignalsFailed({ error: new Error('no topic'), delayMs: 5_000 });
     expect(texts()).toEqual([
       "resync requests can't be read or answered: no topic",
-      'requests for single records were refused (once): 404',
+      'the API refused requests for single records (once): 404',
       '2 records went to dead letters: no-key',
       'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic (2 times)',
       'the stored images were damaged or in doubt, and are rebuilt from Kafka: a checksum is wrong',

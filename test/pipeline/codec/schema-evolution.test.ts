@@ -223,7 +223,9 @@ describe('images', () => {
     expect(book.inCurrent(older)).toEqual(now);
 
     const next = await open(registry);
-    expect(() => next.inCurrent(older)).toThrow('the schema 1 of a stored image was not loaded');
+    expect(() => next.inCurrent(older)).toThrow(
+      'the schema 1, with which a stored record was written, is not loaded',
+    );
     await next.load(1);
     expect(next.inCurrent(older)).toEqual(now);
   });
