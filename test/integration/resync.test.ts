@@ -184,9 +184,11 @@ describe('resync', () => {
     const { code, acks, stderr } = await resync(env, '--order', '4711');
     expect(code).toBe(0);
     expect(acks).toMatchObject([
-      { status: 'done', events: 0, message: 'the API has no order 4711' },
+      { status: 'done', events: 0, message: 'the API has no record 4711 in orders' },
     ]);
-    expect(stderr).toContain('orders: done, 0 events published (the API has no order 4711)\n');
+    expect(stderr).toContain(
+      'orders: done, 0 events published (the API has no record 4711 in orders)\n',
+    );
     expect(await eventsOf('resync-unknown')).toHaveLength(20);
   });
 

@@ -44,15 +44,15 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
     const span = emptySpan();
     return { lane: 'resync', step: { resync, outcome }, ...noRecords(span, settler(span)) };
   };
-  const order = (resync: ResyncJob, number: string): Observable<ResyncBatch> =>
+  const record = (resync: ResyncJob, key: string): Observable<ResyncBatch> =>
     pageSlots.acquire.pipe(
-      switchMap(() => (single ? single.request(number, limit) : of(null))),
+      switchMap(() => (single ? single.request(key, limit) : of(null))),
       map((answer) => {
         if (answer === null)
           return outcomeBatch(resync, refusedOutcome(resync.resource, singleLists));
-        if (answer === undefined) return outcomeBatch(resync, unknownOutcome(number));
+        if (answer === undefined) return outcomeBatch(resync, unknownOutcome(key));
         const outcome = doneOutcome(
-          answer.data.length === 0 ? `the API has no order ${number}` : null,
+          answer.data.length === 0 ? `the API has no record ${key} in ${resync.resource}` : null,
         );
         return { lane: 'resync', ...split(answer), step: { resync, outcome } };
       }),
@@ -80,7 +80,7 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
       defer(() => {
         onBegin(resync);
         const { key } = resync;
-        return key === null ? list(resync) : order(resync, key);
+        return key === null ? list(resync) : record(resync, key);
       }),
     ),
   );
@@ -98,7 +98,7 @@ const cutOutcome = (offset: number): ResyncOutcome => ({
   message: `the API serves only the first ${offset} records of the list: those were published again, later ones were not`,
 });
 
-const unknownOutcome = (number: string): ResyncOutcome => ({
+const unknownOutcome = (key: string): ResyncOutcome => ({
   status: 'failed',
-  message: `the API's response does not show whether order ${number} exists: see the service's log for the response`,
+  message: `the API's response does not show whether the record ${key} exists: see the service's log for the response`,
 });

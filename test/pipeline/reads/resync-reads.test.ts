@@ -105,7 +105,7 @@ describe('resyncReads', () => {
     expect(readings.map(({ keyed }) => keyed.length)).toEqual([1, 0, 0]);
     expect(outcomes()).toMatchObject([
       done(),
-      done('the API has no order 2'),
+      done('the API has no record 2 in orders'),
       { status: 'failed' },
     ]);
   });
