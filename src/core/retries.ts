@@ -77,7 +77,7 @@ export const KAFKA_LIMITS = {
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
-/** Times after which a failure that retries may resolve counts as final, in ms. They begin with the first failure after a success. */
+/** How long each kind of failure is retried until it counts as final, in ms, measured from the first failure after a success. */
 export const LASTING_MS = {
   /**
    * Time in which brokers may report that too few of them are available. If it is too small, transactions fail during the election of a

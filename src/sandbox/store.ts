@@ -220,8 +220,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, parsed, without the effect of drift rules (such as added fields). Clients may not see that
-   * version yet. Undefined if the record does not exist, or if it has been deleted and the deletion is not visible yet.
+   * Returns the newest version of a record, parsed, as it is without drift rules (which add fields, for example). Responses may not show
+   * that version yet. Undefined if the record does not exist or has been deleted, even if responses still show it.
    */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);

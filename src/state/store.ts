@@ -206,7 +206,7 @@ class LmdbTaskStore {
    */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
-  /** Number of stored images, cached because it is requested for each page; undefined after a write of images. */
+  /** Number of stored images (records as published). It is cached because each page that is read asks for it; undefined after a write. */
   #count: number | undefined;
 
   constructor(file: ImageFile, name: string, maxRejects: number) {

@@ -65,7 +65,7 @@ interface ListState {
   /** When the service claimed the list, in epoch ms. */
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
-  commitAt?: number | undefined;
+  commitBeganAt?: number | undefined;
   /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
   lastScanAt?: number;
   /**
@@ -120,10 +120,10 @@ export class ReadinessCheck {
     },
     onEmpty: ({ resource }) => this.#scanned(resource),
     onDates: (found) => this.#scans.updateDates(found),
-    onCommit: ({ resource }) => this.#update(resource, { commitAt: this.#options.now() }),
+    onCommit: ({ resource }) => this.#update(resource, { commitBeganAt: this.#options.now() }),
     onPublished: (published) => {
       this.#connection = undefined;
-      this.#update(published.resource, { problem: undefined, commitAt: undefined });
+      this.#update(published.resource, { problem: undefined, commitBeganAt: undefined });
       if (this.#scans.findsAllChanges(published)) this.#scanned(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
@@ -159,7 +159,7 @@ export class ReadinessCheck {
   #fails(resource: string, cause: Cause, error: unknown): void {
     this.#update(resource, {
       problem: this.#goesOn(this.#lists.get(resource)?.problem, cause, error),
-      ...(cause !== 'api' && { commitAt: undefined }), // a failed API request does not end a transaction
+      ...(cause !== 'api' && { commitBeganAt: undefined }), // a failed API request does not end a transaction
     });
   }
 
@@ -189,12 +189,17 @@ export class ReadinessCheck {
 
   /** Returns the most important problem of a list. Undefined if the list has none. */
   #problemOf(state: ListState): ReadinessProblem | undefined {
-    const { commitAt, isOpen, lastScanAt } = state;
+    const { commitBeganAt, isOpen, lastScanAt } = state;
     const problem = this.#ifLasting(state.problem);
     if (problem) return problemOfWait(problem);
     const now = this.#options.now();
-    if (commitAt !== undefined && now - commitAt > MAX_COMMIT_MS) {
-      return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
+    if (commitBeganAt !== undefined && now - commitBeganAt > MAX_COMMIT_MS) {
+      return {
+        cause: 'kafka',
+        what: 'waiting for Kafka',
+        since: commitBeganAt,
+        error: 'no answer',
+      };
     }
     if (!isOpen) return { cause: 'starting', what: 'not claimed yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };

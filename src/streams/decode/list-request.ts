@@ -75,8 +75,8 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts that responses had in place of a record and that are not JSON. A page is not requested again because of a text in this set. Pass
-   * the same object whenever the list's request is created again. Default: a new set.
+   * Texts, not JSON, that earlier responses had in place of a record. A page with such a text is requested again, unless the text is in this
+   * set. Pass the same set whenever the list's request is created again, so that the texts stay known. Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**
@@ -419,7 +419,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 
 /**
  * Maximum number of times a page is requested because elements of it are not JSON. After the last time, these elements are accepted as
- * unreadable records. The requests take about two seconds, so that corruption in transit passes.
+ * unreadable records. All these requests together take about two seconds, so a short corruption in transit is over before the last one.
  */
 const TRIES = 5;
 /**

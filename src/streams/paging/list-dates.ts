@@ -33,7 +33,7 @@ export interface DatesFound {
   readonly stamp: string;
   /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
-  /** Whether dates are sent in the documented format, the first that is tried. */
+  /** Whether requests send dates in the documented format, which is tried before all other formats. */
   readonly isUsualForm: boolean;
   /** Offset to add to a modification time to get the matching date parameter, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;

@@ -414,18 +414,18 @@ function isFree(error: unknown): boolean {
   return error instanceof CellarstreamError && error.context[COSTS_NOTHING] === true;
 }
 
-/** A request that waits for a start. */
+/** A queued request, which waits until the quota allows it to start. */
 interface Waiting {
   /** Starts the request. `at` is the time of the start in ms; `onEnd` is to be called when the request has ended. */
   readonly start: (at: number, onEnd: OnEnd) => void;
-  /** Lanes of other buckets that have to allow the start as well. */
+  /** Lanes of other buckets. The request starts only when this bucket and all of them allow it. */
   readonly others: readonly SharedLimit[];
 }
 
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
-  /** Requests that wait for a start, the oldest first. */
+  /** Queued requests, the oldest first. */
   readonly line: Waiting[];
   readonly log: StartLog;
 }
