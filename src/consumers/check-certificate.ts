@@ -156,7 +156,7 @@ export class TableCheck {
   }
 
   /**
-   * Creates a comparison of a topic's events with certificates; requests the topic's current properties.
+   * Creates a check of a topic's events against certificates of its list, and requests the topic's number of partitions and settings.
    *
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */

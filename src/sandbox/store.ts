@@ -160,7 +160,8 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text for the record, without drift. Any valid JSON is accepted.
+   * Serves exactly this JSON text for the record from now on; drift rules (such as added fields) no longer alter it. Any valid JSON is
+   * accepted.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */

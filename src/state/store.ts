@@ -85,7 +85,7 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/** Data to store about a page of records, together with the images of these records: keys seen, digests and runs. */
+/** Data about a page of records, which is stored in the same write as the images of these records. */
 export interface Notes {
   readonly seen?: SeenKeys;
   /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */

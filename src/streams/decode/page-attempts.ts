@@ -276,8 +276,11 @@ export class PageAttempts {
   }
 
   /**
-   * Returns span, times and age of a response that is made of several responses, the parts of a page. The times are those of the first
-   * response in `after`: the parts behind a gap, or, at a cap, a page elsewhere in the list. The age is that of the oldest part.
+   * Returns span, times and age of a response that is joined from several responses, the parts of a page. The age is that of the oldest
+   * part; the times are those of the first response in `after`.
+   *
+   * @param before The parts before a gap (a record whose pages all fail) or before a cap (limit beyond which the API serves no records).
+   * @param after The parts behind the gap; at a cap, a page elsewhere in the list, which shows the total.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;

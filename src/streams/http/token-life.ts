@@ -156,8 +156,8 @@ export class TokenLife {
   }
 
   /**
-   * Decides what follows after the server refused a request with the newest token, or responded with a status that no repetition with the
-   * same token would change: a repetition, also with a new token, or the end of the list's or query's requests ({@link FINAL}).
+   * Handles a refusal of a request that had the newest token, or a status that the same request with the same token would get again. The
+   * verdict is to repeat the request, with this token or a new one, or to send no more requests of this list or query ({@link FINAL}).
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
@@ -240,7 +240,7 @@ const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** Time without an early login, in ms, after which the next one counts as the first again: the gap after it is `first` of `GAPS`. */
+/** Time without an early login (before the token expires), in ms, after which the gaps between early logins begin with `GAPS.first` again. */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */

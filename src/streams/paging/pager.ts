@@ -273,8 +273,8 @@ class AfterPager extends SequentialPager {
 }
 
 /**
- * Paging by a cursor or an address that the previous response shows, or by the numbers of pages whose size the server chooses. Pages cannot
- * overlap. A list without paging is read as a single page.
+ * Paging by a cursor or a next-page address from the previous response, or by page number where the server chooses the page size. Pages
+ * cannot overlap. A list without paging is read as a single page.
  */
 class CursorPager extends SequentialPager {
   readonly overlaps = false;
