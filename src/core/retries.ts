@@ -67,7 +67,7 @@ export const KAFKA_LIMITS = {
    * leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
-  /** Time limits of the requests by which commands and readers of topics ask about topics and groups; shorter if no broker responds at all. */
+  /** Limits for the requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
   /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },

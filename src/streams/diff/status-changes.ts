@@ -41,8 +41,7 @@ export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'
  * Returns the status changes in a change of a record: one for each status field that differs, in the record itself or in an object in it
  * that has a status. They are sorted by these objects, as the description lists them in `subjects` (removed array elements last), then by
  * status field. A created record has a status change for each status field that is set; an event of the initial snapshot (`r`) and a
- * deletion (`d`) have none.
- * Array elements are matched by identity, so a reordered array causes no status change.
+ * deletion (`d`) have none. Array elements are matched by identity, so a reordered array causes no change.
  *
  * @param times Notation of the times in records. Default: ISO 8601.
  */

@@ -240,7 +240,7 @@ const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** Time without an early login (before the token expires), in ms, after which the gaps between early logins begin with `GAPS.first` again. */
+/** After this time without an early login (before the token expires), in ms, the gaps between them begin with `first` of `GAPS` again. */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */
