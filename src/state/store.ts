@@ -43,7 +43,7 @@ export interface ImageUpdate {
 export interface TaskMemory {
   /** Store format version, Kafka cluster id and topic, separated by spaces. A store with another value counts as empty. */
   readonly home: string;
-  /** Kafka offset up to which (exclusive) the images include the messages, for each partition of the list's topic. */
+  /** For each partition of the list's topic, the Kafka offset up to which (exclusive) the stored images reflect its messages. */
   readonly ends: Readonly<Record<string, string>>;
   /** Kafka offset up to which (exclusive) the cursors' topic has been read. */
   readonly cursorEnd: string;
@@ -81,7 +81,7 @@ export interface SeenKeys {
   readonly runs?: readonly string[];
   /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
-  /** Whether the sweep with number `sweep` itself read the keys. False if another kind of read did, such as a poll. */
+  /** Whether the sweep with number `sweep` itself read these keys and runs. False if another kind of read did, such as a poll. */
   readonly bySweep: boolean;
 }
 
