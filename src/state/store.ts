@@ -287,7 +287,7 @@ class LmdbTaskStore {
   /**
    * Writes changed images, the state of the task (`memory`), and data about the page's records (`notes`). An image is written only if its
    * sequence number is higher than that of the stored image, so that a paused process can't overwrite the newer state of its successor.
-   * When an image is removed, the key's mark is removed too.
+   * When an image is removed, the mark that says when its key was last seen is removed too.
    *
    * Up to 100 images are written in one transaction with `memory` and `notes`; any others before that, in transactions of 100 images. If
    * the process ends in between, some stored images are newer than the stored memory, and the next process reads the events of these images

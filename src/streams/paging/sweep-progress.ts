@@ -46,7 +46,7 @@ export interface SweepProgress {
    * sweeps with the same keys.
    */
   readonly keys?: TallyText;
-  /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
+  /** Times and counts of the newest sweep (recurring full scan), for its certificate; null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
   /** How strongly the newest sweep that has ended proves that keys it did not read are absent from the list. */
