@@ -27,7 +27,9 @@ export interface Account {
   ) => AccountList;
 }
 
-/** One list of an account: the requests for its pages, and its hidden and volatile fields. */
+/**
+ * One list of an account: the requests for its pages, the fields that are hidden (not published), and the fields whose changes are ignored.
+ */
 export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
   /**
    * Requests pages, decoded into records.

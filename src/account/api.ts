@@ -44,8 +44,8 @@ export interface ApiOptions {
     Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
   readonly loginLimit: Limit;
   /**
-   * Counts requests that other processes send for a list, which responses reveal by the remaining quota that they report. See
-   * {@link Quotas.reportsOf}. Default: they are not counted.
+   * Reports sent requests and their responses, to count the requests that other processes send for a list: the remaining quota in the
+   * responses reveals them. See {@link Quotas.reportsOf}. Default: they are not counted.
    */
   readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;

@@ -134,8 +134,8 @@ export class Quota {
   }
 
   /**
-   * Counts the quota as used up now, because another process may have sent an unknown number of requests. The next request waits for a
-   * quota window.
+   * Counts the quota as used up now, because another process may have sent an unknown number of requests. The next request starts after a
+   * full quota window ({@link WINDOW_MS}).
    */
   waitFullWindow(): void {
     this.#isComplete = true;

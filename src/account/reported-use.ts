@@ -28,7 +28,7 @@ const OVERTAKEN = 2;
 interface Base {
   /** Number of remaining requests that this response reported. */
   readonly remaining: number;
-  /** Number of this process's requests that the API has certainly subtracted from the remaining requests it reported in `remaining`. */
+  /** Number of this process's requests that the API had certainly counted when it reported `remaining`. */
   readonly included: number;
   /** Smallest number of remaining requests that this response or any later one reported. */
   least: number;

@@ -94,8 +94,8 @@ function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
 }
 
 /**
- * Describes the records that, according to the certificate itself, are undecided, not in the topic, or still in the topic because their
- * deletions are held back.
+ * Describes the exceptions that the certificate counts, such as `3 too large to publish`: records that are not in the topic, records that
+ * are still in it because their deletions are held back, and undecided ones (two overlapping reads showed different content).
  */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;

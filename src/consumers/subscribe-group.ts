@@ -57,7 +57,7 @@ export interface SubscribeGroupOptions<T> {
   readonly random?: () => number;
   /** Called before each pause that precedes a retry of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
-  /** Called after an event has been written to the dead letters. */
+  /** Called after an event that could not be decoded or handled has been written to the topic `deadLetters`. */
   readonly onDeadLetter?: (letter: DeadLettered) => void;
   /** Called after each rebalance with the partitions assigned to this member. */
   readonly onRebalance?: (partitions: readonly number[]) => void;

@@ -122,7 +122,7 @@ class TopicTable<Image, Held> implements Table<Held> {
   #resolve!: () => void;
   #reject!: (error: unknown) => void;
   readonly #updates: Subscription;
-  /** Comparison with certificates; undefined if there is no `onCertificate` callback. Assigned before the first event. */
+  /** Compares the events with certificates; undefined if there is no `onCertificate` callback. Assigned before the first event. */
   #check: TableCheck | undefined;
   #dropped = 0;
   #failure: { readonly error: unknown } | undefined;

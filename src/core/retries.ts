@@ -60,7 +60,7 @@ export const KAFKA_LIMITS = {
   abort: { ms: 2_000 },
   /** Limit for the wait until readers can see a commit. The transaction is committed even if the wait ends early. */
   visible: { ms: 2_000 },
-  /** Limit for sending messages without a transaction. */
+  /** Time limit for sending messages without a transaction. */
   send: { ms: 30_000 },
   /**
    * Limit for requests about topics and consumer groups. If it is too small, requests fail while a new topic is being set up, or while a
@@ -95,8 +95,8 @@ export const LASTING_MS = {
    */
   refusedToken: 15_000,
   /**
-   * Time in which brokers may refuse the OAuth tokens of this process after they have accepted one. It is longer than `refusedToken`, the
-   * time before the first acceptance, because the cause is then more likely the identity provider than a setting.
+   * How long brokers that have accepted an OAuth token of this process may refuse its tokens, in ms, until the refusal counts as final.
+   * Longer than `refusedToken`, which applies before the first acceptance: the cause is more likely the identity provider than a setting.
    */
   refusedProvenToken: 600_000,
 } as const;

@@ -19,8 +19,8 @@ export interface ReadingRules {
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
   /**
-   * Whether a list that has records may end with an empty page. True if `endsEmpty` is true, or if responses have a `next` cursor or
-   * address but no other sign that a page follows.
+   * Whether a list that has records may end with an empty page: `endsEmpty` is true, or responses have a `next` cursor or address but no
+   * other sign that a page follows.
    */
   readonly mayEndEmpty: boolean;
   /** Whether two full scans that read the same keys are accepted as proof that all other records were deleted. */

@@ -6,7 +6,7 @@ import type { JsonValue } from '../schemas/json/json.ts';
 
 /** Notation of an API's times, such as ISO 8601. */
 export interface TimeFormat {
-  /** Whether these times are in ISO 8601. */
+  /** Whether this notation is ISO 8601. */
   readonly isIso: boolean;
   /** Parses a time to epoch ms; null if the value is not a time in this notation. */
   readonly read: (value: JsonValue | undefined) => number | null;

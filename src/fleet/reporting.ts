@@ -16,7 +16,7 @@ export interface ReportingOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** Interval at which the state of this instance's accounts is compared with the last report, in ms. */
+/** Interval at which the state of this instance's accounts is compared with the instance's last report in the fleet's topic, in ms. */
 const CHECK_EVERY_MS = 15_000;
 
 /**

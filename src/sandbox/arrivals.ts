@@ -39,7 +39,9 @@ export interface Arrival {
 export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /** Arrival times that count in each quota's current window, by quota, oldest first; at most as many as the quota allows. */
+  /**
+   * Arrival times of the requests that count in each quota's current window, by quota, oldest first; at most as many as the quota allows.
+   */
   readonly #counted = new Map<string, number[]>();
 
   constructor(settings: SandboxSettings) {

@@ -69,7 +69,7 @@ export type PageFault =
   | {
       readonly kind: 'empty';
       /**
-       * Pagination that is sent with the empty `data`: `full` counts the records as if they had been sent, `empty` is the pagination of an
+       * Pagination that is sent with the empty array: `full` counts the records as if they had been sent, `empty` is the pagination of an
        * empty list. Default `full`.
        */
       readonly pagination?: 'full' | 'empty';

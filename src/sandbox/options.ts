@@ -13,7 +13,10 @@ export interface Zone {
   readonly savingEndsAt?: number;
 }
 
-/** Order in which lists are served. The `updated` sorts order records with the same `updated_at` by key, unless `shuffleTies` is set. */
+/**
+ * Order in which lists are served. With `updated-...`, records with the same `updated_at` are in the order of their keys, unless
+ * `shuffleTies` is set.
+ */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
 /** Variants of behaviour that the API's description leaves open, or that differ from it. */

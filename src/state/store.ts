@@ -43,7 +43,7 @@ export interface ImageUpdate {
 export interface TaskMemory {
   /** Store format version, Kafka cluster id and topic, separated by spaces. A store with another value counts as empty. */
   readonly home: string;
-  /** Kafka offset up to which (exclusive) the images include the messages, for each partition of the list's topic. */
+  /** For each partition of the list's topic, the Kafka offset up to which (exclusive) the stored images reflect its messages. */
   readonly ends: Readonly<Record<string, string>>;
   /** Kafka offset up to which (exclusive) the cursors' topic has been read. */
   readonly cursorEnd: string;
@@ -81,7 +81,7 @@ export interface SeenKeys {
   readonly runs?: readonly string[];
   /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
-  /** Whether the sweep with number `sweep` itself read the keys. False if another kind of read did, such as a poll. */
+  /** Whether the sweep with number `sweep` itself read these keys and runs. False if another kind of read did, such as a poll. */
   readonly bySweep: boolean;
 }
 
@@ -287,7 +287,7 @@ class LmdbTaskStore {
   /**
    * Writes changed images, the state of the task (`memory`), and data about the page's records (`notes`). An image is written only if its
    * sequence number is higher than that of the stored image, so that a paused process can't overwrite the newer state of its successor.
-   * When an image is removed, the key's mark is removed too.
+   * When an image is removed, the mark that says when its key was last seen is removed too.
    *
    * Up to 100 images are written in one transaction with `memory` and `notes`; any others before that, in transactions of 100 images. If
    * the process ends in between, some stored images are newer than the stored memory, and the next process reads the events of these images

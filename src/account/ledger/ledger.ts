@@ -14,7 +14,7 @@ import { backoff } from '../../streams/flow/backoff.ts';
 export interface InheritedLedger {
   /** Newest declaration of requests by the predecessor; undefined if there is none. */
   readonly declaration: LedgerDeclaration | undefined;
-  /** Latest time at which the predecessor's declaration can have been sent, in ms on this process's clock. */
+  /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;
   /** Declarations that guests wrote while the account had no owner, and declarations of other accounts that use the same API key. */
   readonly guests: readonly DatedDeclaration[];

@@ -9,7 +9,7 @@ export interface Call<T> {
   readonly isFlexible?: true;
   readonly body: Buffer;
   readonly read: (answer: ProtocolReader) => T;
-  /** Position of the throttle time in the response: `behind` stands for after all other fields. Default: before all other fields. */
+  /** Position of the throttle time in the response. `behind`: after all other fields. Default: before all other fields. */
   readonly throttlePosition?: 'behind';
 }
 

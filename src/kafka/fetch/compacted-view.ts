@@ -22,8 +22,9 @@ interface CachedContent<M> {
 }
 
 /**
- * Time between two calls of a view, in ms, after which the later call drops the cached messages and reads the topic again. If it is too
- * large, the cached messages may be mistaken for those of a topic that was recreated and has grown beyond the cached end meanwhile.
+ * Time between two calls of a {@link CompactedView}, in ms, after which the later call drops the cached messages and reads the topic again.
+ * If it is too large, the cached messages may be mistaken for those of a topic that was recreated and has grown beyond the cached end
+ * meanwhile.
  */
 const RETENTION_MS = 600_000;
 

@@ -5,7 +5,7 @@ import { disconnectedVerdict, titleOf } from './status-verdict.ts';
 import type { ConnectionState, Verdict, Wrong } from './status-verdict.ts';
 import { duration, plural, since } from './words.ts';
 
-/** Maximum number of accounts that are named in a line about a shared problem. */
+/** Maximum number of accounts that are named in one line about a problem that they share. */
 const MAX_NAMED = 5;
 const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
   bad: 'bad',
@@ -184,7 +184,7 @@ function fullProblemOf(account: FleetAccountStatus): string {
 
 const RANKS: readonly Health[] = ['bad', 'slow', 'busy', 'good'];
 
-/** Details beside an account's state: its problem or, if it runs, why it is not ready. */
+/** Returns the text shown beside an account's state: its problem or, if it runs without being ready, the reasons; may be empty. */
 export function stateDetail(account: FleetAccountStatus): string {
   return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
 }

@@ -47,7 +47,7 @@ export class TimeSlots<T> {
     return this.#slots;
   }
 
-  /** Returns when the newest complete time slot ended, in ms. */
+  /** Returns when the newest complete time slot ended, in ms on the clock that the option `now` returns. */
   endsAt(): number {
     this.#advance();
     return this.#running * this.#options.everyMs;

@@ -229,10 +229,11 @@ export class ListStatus {
   }
 
   /**
-   * Whether a page from lane `lane` shows that the failure described by `retry` is over. If the failed call was not a request for this
-   * list, any page does. Otherwise the page must arrive after the pause before the retry, because an earlier page belongs to another
-   * request. If the failed request may be one of the initial snapshot, a page of another lane must arrive at least a minute after that
-   * pause.
+   * Whether a page that was received from `lane` shows that the failure in `#reported.retry` is over.
+   *
+   * True if the failure had stopped the list (which now runs again), or if the failed call was not a request for this list. Otherwise true
+   * once the pause before the retry is over, because a page that arrives earlier belongs to another request. While the initial snapshot
+   * runs, the failed request may be one of the snapshot's: a page of another lane then counts only a minute after the end of that pause.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

@@ -93,7 +93,7 @@ export class LifeCycleModel {
     };
   }
 
-  /** Number of records and parts of records for which the time of the change to their current state is stored. */
+  /** Number of subjects (records, or parts with a status) for which the time of the change to their current state is stored. */
   get remembered(): number {
     return this.#entries.size();
   }

@@ -238,8 +238,8 @@ interface Open {
   /** When the pause before the call is retried ends, in epoch ms. */
   readonly nextAt: number;
   /**
-   * Earliest time at which the call counts as successful, in epoch ms, provided that no further failure was reported. Before it, the retry
-   * may still be waiting for the quota.
+   * Earliest time, in epoch ms, at which the retried call counts as successful, provided that no further failure was reported until then.
+   * Before that time, the retry may still be waiting for the quota.
    */
   readonly silentUntil: number;
   /** Whether any request for the list `resource` has succeeded since `nextAt`: the retry of the failed attempt or another request. */

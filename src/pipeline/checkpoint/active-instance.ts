@@ -7,7 +7,7 @@ import { newestCursors } from './task-claim.ts';
 
 export interface ActiveInstance {
   readonly instance: string;
-  /** When the instance claimed the account, in epoch ms by its own clock; undefined before its first cursor. */
+  /** When the instance claimed a list of the account, in epoch ms by its own clock; undefined if it has committed no cursor yet. */
   readonly since: number | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface ReadLane extends PageLane {
    * themselves.
    */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts the response that any other read received. Reports the records' modification times to the server clock. */
+  /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 

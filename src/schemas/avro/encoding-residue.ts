@@ -26,7 +26,7 @@ export class EncodingResidue {
     this.record = record;
   }
 
-  /** Descends into the object or array at the current path: until {@link leave}, `step` is the step to one of its members or items. */
+  /** Descends into the object or array at the current path. Until {@link leave}, `step` leads from it to one of its members or items. */
   enter(): void {
     this.#whole = this.#place();
   }

@@ -91,7 +91,7 @@ function emptySchema(resource: string, namespace: string): RecordSchema {
   };
 }
 
-/** A record type within the schema, and the members of the records that have no field in it. */
+/** A record type within the schema. `newMembers`: values of the JSON members for which that record type has no field, by member name. */
 interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
   /** Nested record types by the JSON name of the field that contains them; null for a field without a record type. */

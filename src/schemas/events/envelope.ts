@@ -356,7 +356,7 @@ export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSche
   return stringifyJson(schema ? imageCodec(schema).toJson(image) : (image as JsonObject));
 }
 
-/** Image codecs by event schema, for all callers of `toJson`. */
+/** Codecs of the images (records as published) by the schema of the events, for all callers of `toJson`. */
 const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
 
 function imageCodec(schema: RecordSchema): RecordCodec {

@@ -12,7 +12,7 @@ export interface RegistryOptions {
   readonly url: string;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** Bearer token instead of user name and password, or a source of tokens. */
+  /** Bearer token, or a source of bearer tokens, that is sent instead of user name and password. */
   readonly token?: string | BearerTokens | undefined;
   /** Additional headers of each request to the registry, such as `target-sr-cluster` for Confluent Cloud. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

@@ -7,7 +7,9 @@ import type { Message } from '../sink.ts';
 /** Retention of the signals topic, in days. A request can wait for a running service for this long. */
 export const SIGNAL_DAYS = 7;
 
-/** Maximum number of lists, and of quotas, in a request. It bounds the size of a message, and is larger than the number of lists of any API. */
+/**
+ * Maximum number of lists, and of quotas, in a request in the signals topic. It bounds a message's size, and no API has that many lists.
+ */
 const MAX_LISTS = 1_000;
 
 const ID = z.string().min(1).max(200);

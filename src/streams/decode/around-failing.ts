@@ -108,7 +108,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the records of the page after the failing ones.
+   * Requests the page's records that follow the failing ones.
    *
    * @param row List offsets of the failing records. If the records that directly follow them fail as well, their offsets are added.
    * @param at List offset of the first record to request.

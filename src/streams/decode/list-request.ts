@@ -284,8 +284,8 @@ class PageReader {
   }
 
   /**
-   * Requests a page, and starts its requests when `limit` allows. If the requests for the whole page are given up, requests smaller parts
-   * of it, or the records around one that makes the page fail.
+   * Requests a page; each request starts when `limit` allows. If the requests for the whole page are given up, requests smaller parts of
+   * it, or the records around one that makes the page fail.
    */
   #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
     const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
@@ -327,10 +327,11 @@ class PageReader {
   }
 
   /**
-   * Requests and decodes a page.
+   * Requests and decodes a page or a single record. The request starts when `limit` allows.
    *
    * @param tries Number of tries after which elements that are not JSON are accepted.
-   * @param patience Decides when the page is given up: then errors with a {@link PageFailure}. Default: failures are retried for ever.
+   * @param patience Decides when the request is given up; the observable then errors with a {@link PageFailure}. Default: failures are
+   * retried for ever.
    */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;

@@ -21,8 +21,10 @@ const LIMIT_AFTER_MS = 10 * 60_000;
  * Decides whether a page failed because the API caps the list: it serves no records from some offset on. Search engines, for example,
  * refuse offsets over 10,000, and databases time out on large ones.
  *
- * @returns A function to call for each failed page. It returns the tests `at`, `beside` and `known`. Each test emits the response with the
- * records in front of the cap, or undefined if there is no cap. The argument `front` requests the page's records up to an offset.
+ * @returns A function to call for each failed page. Its argument `front` requests the records of the page up to a list offset. It returns
+ * three tests, which emit the response with the records in front of the cap, or undefined if there is no cap: `at` tests for a cap at a
+ * list offset, `beside` does the same once a page elsewhere in the list has succeeded, `known` tests for the cap that earlier pages have
+ * shown.
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;

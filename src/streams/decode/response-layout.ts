@@ -42,7 +42,7 @@ export class ResponseLayout {
   readonly #next: Reader | undefined;
   readonly #reportedOffset: Reader;
   readonly #reportedLimit: Reader;
-  /** Paths whose presence shows that a body is a page of the list, even if it has no records. */
+  /** Paths in a response's JSON. A body that has a value at one of them is a page of the list, even if it has no records. */
   readonly #signs: readonly (readonly string[])[];
 
   /** @param isRecord Whether the body may have a single record in place of the array of records. Default false. */

@@ -142,7 +142,8 @@ export class Confirmations {
   readonly #created = new Map<string, number>();
   /**
    * Images that were replaced lately, by key, for each key the newest first. A response that shows one of them may come from a lagging
-   * replica. Images that were replaced by one with a later modification time are left out: for them, that time alone shows it.
+   * replica. Images that were replaced by one with a later modification time are left out: a response that shows them is recognized as old
+   * by its modification time alone.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 

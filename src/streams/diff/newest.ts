@@ -27,7 +27,7 @@ export interface SeenMember {
 
 /** When the known content of a key was read, on the list's logical clock. */
 interface SeenContent {
-  /** Earliest end of the reads that showed the content. Different content is newer if its read began later than this. */
+  /** Earliest end of the reads that showed this content, on the logical clock. A read that began later and shows other content is newer. */
   end: number;
   /** Latest begin of the reads that showed the content. A read that ended before it has older content. */
   begin: number;

@@ -45,7 +45,7 @@ export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'bo
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Values of the page variables in {@link RequestPlan.url}, an address for messages: each variable has its name as the value. */
+/** Values of the page variables in {@link RequestPlan.url}, which only messages show: the value of each variable is its name. */
 const NO_PAGE: Variables = Object.fromEntries(
   ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
 );

@@ -87,8 +87,8 @@ export class TokenEvidence {
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
   /**
-   * For each list, when a request failed although the token was valid, so that the failure was the query's own; in ms on the scheduler's
-   * clock. Further such failures within a minute do not change this time.
+   * For each list, when a request failed because of its query and not because of the token, in ms on the scheduler's clock. Further such
+   * failures within a minute do not change this time.
    */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;

@@ -44,7 +44,7 @@ export interface Position {
    * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
-  /** Starts of the newest pages that continued the scan without a gap, oldest first. Only for lists paged by the key of a record. */
+  /** Where the newest pages began that continued the scan without a gap, the oldest first. Only for lists paged by the key of a record. */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
 

@@ -109,8 +109,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether none of the range's missing keys has been seen again since the previous full scan. If such a range is within the limit, the
-   * operator has raised the limit, so the range is confirmed.
+   * Whether none of the missing keys of this held-back range has been seen again since the previous full scan. If such a range is within
+   * the deletion limit, the operator has raised the limit, so its deletions are confirmed.
    */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

@@ -256,7 +256,11 @@ class ScanChain {
   }
 }
 
-/** Returns a window from `from` to two days after `latest`, both in epoch ms. @param times Notation of the dates. Default: ISO 8601. */
+/**
+ * Returns a window (the range of modification dates that a request asks for) from `from` to two days after `latest`, both in epoch ms.
+ *
+ * @param times Notation of the dates. Default: ISO 8601.
+ */
 export function window(from: number, latest: number, times = ISO): Required<Window> {
   return {
     from: times.write(from),

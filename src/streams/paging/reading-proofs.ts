@@ -43,8 +43,8 @@ export function addProvingScan(
 
 /**
  * Returns the number of the earlier of two scans that together prove deletions: every key that no read has shown since that scan began is
- * deleted. The later scan is `newest`, the earlier one is in `before`: it ended at least `proofMs` before `newest` began, and both have
- * equal `keys` or none. Undefined if there is no such earlier scan.
+ * deleted. The later scan is `newest`. The earlier one is in `before`: it ended at least `proofMs` before `newest` began, and both read the
+ * same keys (or neither has the property `keys`). Undefined if there is no such earlier scan.
  */
 export function provenSince(
   before: readonly ProvingScan[],

@@ -46,7 +46,7 @@ export interface SweepProgress {
    * sweeps with the same keys.
    */
   readonly keys?: TallyText;
-  /** Counts of the newest sweep, for the message that is published after it (its certificate); null before the first sweep. */
+  /** Times and counts of the newest sweep (recurring full scan), for its certificate; null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
   /** How strongly the newest sweep that has ended proves that keys it did not read are absent from the list. */
@@ -282,9 +282,9 @@ function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak
 }
 
 /**
- * Whether a sweep whose pages overlap has the proof `anchored`. It has if the list kept its order and was read to its end, and if records
- * that moved are read by polls, or cannot move because the list is sorted by key. False if records were rejected: each may be the record of
- * a missing key.
+ * Whether a sweep with overlapping pages has the proof `anchored` (evidence that it missed no record). This requires that the list kept
+ * its order and was read to its end, that no record was rejected (it may be the record of a missing key), and that moved records are either
+ * read by polls, or impossible because the list is sorted by key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,

@@ -1,6 +1,6 @@
 // Logs the starts of one lane of a quota, and computes how many of them count at a given time.
 
-/** The start of a request with a response: `at` is when the response arrived, `took` is the latency, in ms. */
+/** The start of an answered request. `at` is the time when the response arrived (not the start), `took` the latency, both in ms. */
 interface AnsweredStart extends Timed {
   readonly took: number;
 }
@@ -152,7 +152,7 @@ export class StartLog {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }
 
-  /** Number of starts in `#answered` that do not count at `now` any more. */
+  /** Number of starts in `#answered` that have ceased to count against the quota at `now` (ms). */
   #over(now: number): number {
     const early = this.#answered.aged(this.#windowMs - this.#early(), now);
     return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));

@@ -34,9 +34,10 @@ export interface TokenBucketOptions {
    */
   readonly starts?: readonly number[];
   /**
-   * Called with the time of each granted start, in ms, before its value is emitted. Stored times can be passed to a later bucket as
-   * `starts`. For work run with {@link during}, the returned function is called when the work ends, with the time of the end in ms and
-   * whether the work was answered: a request that failed or was given up may still arrive at the server.
+   * Called when the quota grants a start to a value or to work that waits for it, with the time of the start in ms, before the value is
+   * emitted or the work begins. Stored times can be passed to a later bucket as `starts`. For work run with {@link during}, the returned
+   * function is called when the work ends, with the time of the end in ms and whether the work was answered: a request that failed or was
+   * given up may still arrive at the server.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
@@ -418,7 +419,7 @@ function isFree(error: unknown): boolean {
 interface Waiting {
   /** Starts the request. `at` is the time of the start in ms; `onEnd` is to be called when the request has ended. */
   readonly start: (at: number, onEnd: OnEnd) => void;
-  /** Lanes of other buckets. The request starts only when this bucket and all of them allow it. */
+  /** Lanes of the other quotas that the request counts against. It starts only when this bucket and all these lanes allow it. */
   readonly others: readonly SharedLimit[];
 }
 

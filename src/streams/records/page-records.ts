@@ -73,7 +73,7 @@ export class PageRecords {
   }
 }
 
-/** Whether a page consists of single records only, without runs. */
+/** Whether a page consists of single records only, without runs (adjacent records recognized together). */
 function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
   return parts.every((part) => part instanceof PageRecord);
 }

@@ -19,7 +19,7 @@ export type RejectReason =
 /** A reject: an element of a page's `data` that cannot be published as it is. */
 export type RejectedRecord = RejectedJson | RejectedText;
 
-/** Returns the list offset of a reject if it is known, and otherwise `ofPage`, the list offset of its page. */
+/** Returns the list offset of a reject (a record that cannot be published) if known, otherwise `ofPage`, the list offset of its page. */
 export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
   return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
 }
