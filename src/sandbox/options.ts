@@ -14,8 +14,8 @@ export interface Zone {
 }
 
 /**
- * Order in which lists are served. With `updated-...`, records with the same `updated_at` are in the order of their keys, unless
- * `shuffleTies` is set.
+ * Order in which lists are served. In `updated-asc`, records with the same `updated_at` are in the order of their keys, in `updated-desc`
+ * in the reverse order, unless `shuffleTies` is set.
  */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
