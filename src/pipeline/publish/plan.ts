@@ -165,8 +165,8 @@ export function planner(
 }
 
 /**
- * Returns the digests of records' JSON bytes to store, by key: only for records that will equal their stored images once the batch is
- * committed, and whose digests are not stored yet.
+ * Returns the digests of records' JSON bytes that are to be stored, by key. A record is included if it will equal its stored image once the
+ * batch is committed, and its digest is not stored yet.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,

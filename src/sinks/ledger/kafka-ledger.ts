@@ -313,7 +313,7 @@ function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
 }
 
-/** Creates the error for a committed entry that can't be read back, for example because the topic was deleted meanwhile. */
+/** Creates the error for a ledger entry that was committed and can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',

@@ -15,7 +15,7 @@ export interface Window {
   readonly to?: string;
 }
 
-/** A window as it is requested from the server. */
+/** Window of modification dates as it is requested: the values of the date parameters, and the time up to which it certainly reaches. */
 export interface SentWindow {
   readonly dates: Window;
   /** Latest modification time that the server certainly includes in the window, in epoch ms. */
@@ -26,8 +26,8 @@ export interface SentWindow {
 export interface PollPage {
   readonly page: ScanPage;
   /**
-   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set on the last page
-   * of each poll of the chain for new records, otherwise undefined.
+   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set only on the last
+   * page of a poll for new records. Undefined on its other pages, and on all pages of lookback polls.
    */
   readonly since: number | undefined;
   /** Whether the page comes from the lookback chain, which looks for records that became visible late. `since` is then undefined. */

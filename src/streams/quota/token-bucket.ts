@@ -80,8 +80,8 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start, which counts until one window after the
-   * end of `work`. Default: the start counts for one window from the beginning of `work`.
+   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start. The start counts against the quota until
+   * one window after the end of `work`. If this function is undefined, a start counts for one window from the beginning of `work`.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
