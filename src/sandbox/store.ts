@@ -179,7 +179,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies a drift rule at once to `options.existing` records of a list, and to every record of the list that is later created or changed.
+   * Applies a drift rule, which alters the form of records before they are served: at once to `options.existing` records of a list, and to
+   * every record of the list that is later created or changed.
    *
    * @returns a function that removes the rule.
    */

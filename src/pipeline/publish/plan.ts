@@ -40,7 +40,10 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly unchanged: number;
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Progress of sweeps and facts about the page, which `commit` contains as well. If `action` is `keep`, only they are stored. */
+  /**
+   * Progress of sweeps, and facts about the page such as its keys, for the image store on this machine. They are also contained in
+   * `commit`. If `action` is `keep`, nothing else is stored.
+   */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
    * Effect of the batch. `commit`: messages are committed to Kafka, and images and `notes` are stored. `keep`: only `notes` are stored.
@@ -331,8 +334,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Begins the first sweep, as which the initial snapshot counts, and returns its progress. Called with the first page of the snapshot that
- * this process reads. The sweep is `interrupted` if an earlier process began the snapshot.
+ * Begins the list's first sweep and returns its progress: the initial snapshot counts as that sweep. Called with the first page of the
+ * snapshot that this process reads. The sweep is `interrupted` if an earlier process has read pages of the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

@@ -273,8 +273,8 @@ class AfterPager extends SequentialPager {
 }
 
 /**
- * Paging by a cursor or an address that the previous response shows, or by the numbers of pages whose size the server chooses. Pages cannot
- * overlap. A list without paging is read as a single page.
+ * Paging by a value in the previous response (a cursor, or the address of the next page), or by page number if the server chooses the page
+ * size. Pages cannot overlap. A list without paging is read as a single page.
  */
 class CursorPager extends SequentialPager {
   readonly overlaps = false;
@@ -310,7 +310,10 @@ class CursorPager extends SequentialPager {
   }
 }
 
-/** Whether the page at a position may contain only records that the scan has read already. */
+/**
+ * Whether a page at this position may be without new records although the list continues: the scan has stepped back, or the page is
+ * accepted without an anchor (an unchanged record that was read before).
+ */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;
 }

@@ -78,8 +78,9 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that the lookback chain is assumed to use. It bounds how much longer the pauses of the
- * other chain become for that: 1.5 times.
+ * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain (polls that look further back).
+ * To leave it, they pause longer, at most 1.5 times. If the value is too small, the two chains need more than their share. If it is too
+ * large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**

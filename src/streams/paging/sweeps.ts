@@ -55,7 +55,10 @@ export type SweepStep =
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
-  /** Keys that are proven absent: no read has shown them since sweep number `since` began. `span`: logical time of the last read. */
+  /**
+   * Keys that are proven absent: no read has shown them since the sweep number `since` began. `span`: begin and end of the newest read of a
+   * page by this process's sweeps, as logical times.
+   */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];

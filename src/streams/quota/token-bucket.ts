@@ -141,7 +141,8 @@ type EndWork = (outcome: WorkOutcome) => void;
 export const COSTS_NOTHING = 'costsNothing';
 
 /**
- * A {@link Limit} with rank 0, which also creates further limits, called lanes. Each lane has a rank; all use the tokens of this bucket.
+ * Rate limit of one quota. Used as a {@link Limit} itself it has rank 0, and it creates further limits, called lanes, each with its own
+ * rank. All use the tokens of this bucket; among waiting requests, those with the lowest rank come first.
  */
 export interface TokenBucket extends Limit {
   /**
