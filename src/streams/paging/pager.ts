@@ -61,7 +61,8 @@ export interface Pager {
    * Returns the position from which to read on after the page at `at` was not accepted: it had no anchor (no unchanged record that was read
    * before), or the server refused its cursor.
    *
-   * @param joint Position that `joinPage` computed; after a refusal, `at` with `stepsBack` increased by one.
+   * @param joint Position with the number of steps back to use. Without an anchor: the one that `joinPage` computed. After a refusal: `at`
+   * with `stepsBack` increased by one.
    */
   back(at: Position, joint: Position): Position;
 }
