@@ -169,7 +169,7 @@ export class TokenEvidence {
 
   /**
    * Whether a failure of this query ({@link TokenUse.list}) is probably not the token's fault. True if the same query failed for good
-   * within the last minute, although a later request for it returned a page with this token. False if any request with the token has failed
+   * within the last minute, and a later request for it returned a page with this token. False if any request with the token has failed
    * since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {

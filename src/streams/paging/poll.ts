@@ -79,8 +79,8 @@ export interface PollOptions {
 const SHORT_LOOKBACK_MS = 10_000;
 /**
  * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain (polls that look further back).
- * To leave it, they pause longer, at most 1.5 times. If the value is too small, the two chains need more than their share. If it is too
- * large, new records are read late while the lookback chain sends many requests.
+ * Their pauses become longer for that, at most 1.5 times as long. If the value is too small, the two chains together need more than their
+ * share. If it is too large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**
