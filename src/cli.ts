@@ -23,7 +23,10 @@ const TAKE_NAMES = ['peek', 'replay', 'resync', 'verify'];
 /** Names of the API's lists, and of the topics of their events and status changes. */
 const known = await knownNames();
 
-/** Returns the names of lists and topics in the API description. Both are empty if no command on the command line takes such names. */
+/**
+ * Returns the names of the API's lists, and of the topics of their events and status changes, without prefix. Both are empty if no command
+ * on the command line takes such names. If the API description is invalid, `lists` is empty and `topics` has one text for the help output.
+ */
 async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[]>> {
   const isNeeded = process.argv.some((word) => TAKE_NAMES.includes(word));
   if (!isNeeded) return { lists: [], topics: [] };

@@ -146,7 +146,10 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const notPolls = () => initialSnapshot.used() + sweep.used() + singleRecords.used();
 
   let firstReadAt = -Infinity;
-  /** Whether a list was running its initial snapshot within the last quota window; always false if only one list uses this quota. */
+  /**
+   * Whether one of the lists that share this quota was running its initial snapshot within the last window of the quota. Always false if
+   * only one list uses the quota.
+   */
   const isBesideFirstRead = () => lists > 1 && scheduler.now() - firstReadAt < windowMs;
   return {
     poll,

@@ -49,7 +49,7 @@ export interface TaskJobs {
   readonly resyncAck: (resync: ResyncJob, outcome: ResyncOutcome, events: number) => Message;
   /** Returns the acknowledgement of a certificate request, to be committed with the certificate. */
   readonly certifyAck: (asked: CertifyJob, outcome: CertifyOutcome) => Message;
-  /** To be called once a request's acknowledgement has been committed. */
+  /** To be called once the acknowledgement of `request`, a resync or certificate request, has been committed. */
   readonly ackCommitted: (request: { readonly id: string }) => void;
 }
 

@@ -83,9 +83,9 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
 }
 
 /**
- * Tests by requests whether the API behaves as its description says (`check --measure`). `findings` are those of the quota and the login,
- * and one for each list without measurements; `lists` has the measurements by list. Without Kafka, other processes do not count the
- * requests.
+ * Sends requests to test whether the API behaves as its description says (`check --measure`). Returns the measurements of each list
+ * (`lists`), and the findings about the quota, the login and lists that could not be measured (`findings`). Without Kafka, other processes
+ * do not count the requests.
  */
 export async function measureApi(
   config: ConfigWith<'api'>,

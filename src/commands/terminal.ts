@@ -80,7 +80,7 @@ export class ProgressLine {
     this.show(`${what}: ${done} of ${total} (${percent} %)${left}`);
   }
 
-  /** Erases the line, so that other output can be written. */
+  /** Erases the status line, so that other output can be written. */
   clear(): void {
     if (this.#isShown) this.#stream.write(CLEAR);
     this.#isShown = false;

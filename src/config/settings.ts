@@ -620,7 +620,7 @@ function settingTable(description: ApiDescription) {
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
     names: [...all, ...SECRETS.map((each) => `${each}_FILE`)] as readonly string[],
-    /** Settings that some commands require. */
+    /** Names of the settings that at least one command requires. */
     needed: all.filter(
       (setting) =>
         about(setting).needed !== undefined && !unused.some((credential) => credential === setting),

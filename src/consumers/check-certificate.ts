@@ -156,7 +156,8 @@ export class TableCheck {
   }
 
   /**
-   * Creates a check of a topic's events against certificates of its list, and requests the topic's number of partitions and settings.
+   * Creates a check that compares events of a topic with its certificates (count and digest of a list's live keys after a full scan).
+   * Requests the topic's first and end offsets and its compaction settings.
    *
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */

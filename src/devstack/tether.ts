@@ -33,7 +33,10 @@ export type TetherEvent =
 /** Time in ms that a program has to end after SIGTERM, before it is killed. Too short: brokers are killed before they have shut down. */
 const GRACE_MS = 5_000;
 
-/** The helper process: runs programs on command. When it has to end, it stops the running programs, deletes the folder and exits. */
+/**
+ * The helper process, which starts programs on command. When it has to end, it stops the programs and deletes the folder with their logs
+ * and data.
+ */
 class Helper {
   readonly #folder: string;
   readonly #running = new Set<ChildProcess>();

@@ -5,7 +5,9 @@ import { fleetMessage } from './fleet-record.ts';
 import type { FleetRecord, Owner } from './fleet-record.ts';
 
 export interface ClaimDetails {
-  /** Newest generation, in which the account is assigned to the claiming instance. */
+  /**
+   * Generation of the fleet's Kafka group in which the account is assigned to the claiming instance: the newest at the time of the claim.
+   */
   readonly generation: number;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
   readonly crashTimes: readonly number[];

@@ -31,7 +31,7 @@ export class FleetTopicTable implements FleetTopicState {
     }
   }
 
-  /** Empties the state, after the topic was recreated. */
+  /** Forgets all accounts and reports. Called when the topic was deleted and made again under the same name. */
   clear(): void {
     this.accounts.clear();
     this.reports.clear();

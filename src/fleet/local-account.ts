@@ -239,7 +239,10 @@ export class LocalAccount {
         : (this.#silentSince ?? this.#releaseRequestedAt ?? scheduler.now());
   }
 
-  /** Reports how long the handover of the account to this instance took. Called at the API's first response after the claim. */
+  /**
+   * Reports how long the handover of the account to this instance took: from the request to release it, or else from when its previous
+   * owner was seen to have released it or left the fleet. Called at the API's first response after the claim.
+   */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;
     const since = this.#silentSince;

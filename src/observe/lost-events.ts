@@ -17,7 +17,7 @@ export interface Gap {
  */
 export interface KeyGap {
   readonly partition: number;
-  /** Number of live keys of the partition according to what was published. `now`: the number of live keys that are in the partition. */
+  /** Number of live keys that the partition should have according to what was published. `now` is the number that it has. */
   readonly before: number;
   readonly now: number;
 }

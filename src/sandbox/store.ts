@@ -64,7 +64,7 @@ export class RecordStore {
     this.#winery = new Winery(seed, records.customers, trade);
   }
 
-  /** Returns a list as it is visible at this moment. The first call generates the list. */
+  /** Returns a list as clients see it at this moment, without changes whose delay has not passed. The first call generates the list. */
   table(resource: Resource): RecordTable {
     this.applyDueCommits();
     let table = this.#tables.get(resource);
@@ -180,7 +180,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies a drift rule at once to `options.existing` records of a list, and to every record of the list that is later created or changed.
+   * Applies a drift rule, which alters the form of records before they are served: at once to `options.existing` records of a list, and to
+   * every record of the list that is later created or changed.
    *
    * @returns a function that removes the rule.
    */

@@ -115,7 +115,7 @@ export interface PersonBytes {
 /** Part of a template: JSON text whose times are overwritten in each copy, and the kind of the value that is inserted after the text. */
 interface TextSegment {
   readonly bytes: Uint8Array;
-  /** Indexes in `bytes` at which the times begin. */
+  /** Indexes in `bytes` at which the texts of times begin, such as `2024-05-01T12:34:56.789Z`. */
   readonly places: readonly number[];
   /** Distance of each time in `places` from the record's creation time, in ms. NaN marks `updated_at`, which is set for each copy. */
   readonly distances: readonly number[];

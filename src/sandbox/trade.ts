@@ -104,7 +104,10 @@ export class Trade {
     return made;
   }
 
-  /** Creates the templates of a list, sorted by {@link Template.lifeMs}. */
+  /**
+   * Creates the templates of a list: generated records that are copied with other numbers, dates and contact fields. They are sorted by
+   * {@link Template.lifeMs}, the minimum age of a record that is made from a template.
+   */
   templates(resource: Resource, seed: number): readonly Template[] {
     const at = PLACEHOLDERS.createdAt;
     const birth: NewRecordBasics = {

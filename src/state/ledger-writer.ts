@@ -18,8 +18,8 @@ export function ledgerWriter(file: string) {
       }
     },
     /**
-     * Writes the name of the instance. When the call returns, the operating system has the name, so a crash of the process does not lose
-     * it.
+     * Writes the name of the instance to the file. When the call returns, the operating system has the name, so a crash of the process does
+     * not lose it.
      */
     set: (instance: string): void => {
       try {

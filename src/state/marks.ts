@@ -219,8 +219,8 @@ export class Marks {
   }
 
   /**
-   * Removes marks (when keys were last seen) and run heads from the cache, including changes that are not written yet: the marks of `keys`,
-   * by default all, and always all run heads.
+   * Removes the marks of `keys` (when they were last seen; default: of all keys) and all run heads from the cache. Changes to them that are
+   * not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {

@@ -26,7 +26,7 @@ export class OldestSlot {
     return this.#heap[0]!;
   }
 
-  /** The time of {@link OldestSlot.slot}: the earliest time of all slots. */
+  /** Earliest time of all slots: the time of {@link OldestSlot.slot}. */
   get time(): number {
     return this.#times[this.slot]!;
   }

@@ -49,8 +49,8 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * For each slot, by number: a symbol for the request whose time is in the slot. A request's time is corrected only while the slot has the
-   * request's symbol.
+   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot. The time of a request is
+   * corrected later only if its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /** Whether the file contains the times of all slots. If it does not, the next write writes all slots instead of only the changed one. */

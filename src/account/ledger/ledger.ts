@@ -46,7 +46,10 @@ export interface LedgerOptions extends LeaseClocks {
   readonly random?: () => number;
 }
 
-/** Messages written by the ledger's producer, so that a fenced process can't write them. */
+/**
+ * Messages that are committed in one transaction with a claim of the ledger, or with the final declaration when the account is released.
+ * The ledger's producer writes them, so a fenced process can't.
+ */
 export interface LedgerSideMessages {
   readonly claimMessages: () => readonly Message[];
   readonly releaseMessages: () => readonly Message[];

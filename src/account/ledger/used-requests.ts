@@ -6,8 +6,8 @@ const SECOND_MS = 1_000;
 export type UsedRequests = ReturnType<typeof usedRequests>;
 
 /**
- * Creates a counter of the requests of the last minute, grouped by second. A request counts in the second of its latest possible arrival at
- * the API.
+ * Creates a counter of the requests of the last minute, grouped by second. A request is counted in the second in which it may have reached
+ * the API at the latest.
  */
 export function usedRequests() {
   /** Number of requests in each second. The key is the end of the second, in seconds on the local clock. */

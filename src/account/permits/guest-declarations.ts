@@ -17,7 +17,7 @@ export interface GuestDeclarationsOptions extends LeaseClocks {
   readonly instance: string;
 }
 
-/** Declares the requests of a guest in the ledger. */
+/** Declares the requests of a guest (a process that uses the API key beside the service) in the ledger topic. */
 export interface GuestDeclarations {
   /**
    * Declares the requested permits in the ledger. Returns the permits that the quota has left after earlier declarations, possibly none.

@@ -12,7 +12,7 @@ export interface QuotaDemand {
   readonly capacity: number;
   /** Requests that this process has sent in the last minute, by their age. */
   readonly used: readonly AgedCount[];
-  /** Number of permits wanted at the moment; may be 0. */
+  /** Number of permits (each the right to send one request) that the guest wants at the moment; may be 0. */
   readonly requested: number;
 }
 

@@ -106,7 +106,7 @@ export function withoutIdleChecks(kafka: Kafka): Kafka {
   return Object.create(kafka, { [key]: { value: create } }) as Kafka;
 }
 
-/** Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored. */
+/** Returns the internal function with which a `Kafka` of kafkajs creates its clusters, and the symbol of the property that contains it. */
 function clusterMaker(kafka: Kafka) {
   const key = Object.getOwnPropertySymbols(kafka).find(
     (each) => each.description === CREATE_CLUSTER,

@@ -33,7 +33,7 @@ export interface HttpServerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Calls that the HTTP server makes to the service, which may run in another thread. */
+/** Calls that the HTTP server makes to the service. The service may run in another thread than the server. */
 export interface StatusEndpoints {
   /** Resolves if the thread of the service responds; rejects when that thread is stuck. */
   readonly alive: () => Awaitable<true>;

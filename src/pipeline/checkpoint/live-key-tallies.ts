@@ -27,7 +27,10 @@ export function liveKeysText(
   return { sequence, losses, partitions: live.map((tally) => tally.toJSON()) };
 }
 
-/** Returns count and digest of each partition's live keys; `store` must have the images of all. Yields to the event loop between slices. */
+/**
+ * Returns count and digest of each partition's live keys, computed from the keys in `store`, which must have an image of each live record.
+ * Yields to the event loop between slices of keys.
+ */
 export async function liveKeysOf(
   store: Pick<TaskStore, 'storedKeys'>,
   partitions: number,

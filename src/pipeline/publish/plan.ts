@@ -40,7 +40,10 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly unchanged: number;
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Progress of sweeps and facts about the page, which `commit` contains as well. If `action` is `keep`, only they are stored. */
+  /**
+   * Progress of sweeps, and facts about the page such as its keys, for the image store on this machine. They are also contained in
+   * `commit`. If `action` is `keep`, nothing else is stored.
+   */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
    * Effect of the batch. `commit`: messages are committed to Kafka, and images and `notes` are stored. `keep`: only `notes` are stored.
@@ -165,8 +168,8 @@ export function planner(
 }
 
 /**
- * Returns the digests of records' JSON bytes to store, by key: only for records that will equal their stored images once the batch is
- * committed, and whose digests are not stored yet.
+ * Returns the digests of records' JSON bytes that are to be stored, by key. A record is included if it will equal its stored image once the
+ * batch is committed, and its digest is not stored yet.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
@@ -331,8 +334,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Begins the first sweep, as which the initial snapshot counts, and returns its progress. Called with the first page of the snapshot that
- * this process reads. The sweep is `interrupted` if an earlier process began the snapshot.
+ * Begins the list's first sweep and returns its progress: the initial snapshot counts as that sweep. Called with the first page of the
+ * snapshot that this process reads. The sweep is `interrupted` if an earlier process has read pages of the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

@@ -12,7 +12,10 @@ export class PollScans {
   /** Emits once: after every running chain of polls has completed a scan begun after the subscription, and emitted its last page. */
   readonly pollsCompleted$: Observable<unknown>;
 
-  /** @param scheduler Delays `pollsCompleted$` by a turn of the event loop, in which the last page of a scan is emitted. */
+  /**
+   * @param scheduler Runs the timer that delays `pollsCompleted$` by a turn of the event loop, until the last page of the scan has been
+   * emitted.
+   */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {
       // The chain `back` is waited for only if it has ever begun: it may not run at all.

@@ -31,8 +31,8 @@ export function noRecords(span: Span, settle: () => void): ReadResult {
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
   /**
-   * Converts the response that a poll received. Does not report the records' modification times to the server clock, because polls do so
-   * themselves.
+   * Returns the records of a poll's response, separated into keyed and rejected ones. Does not report their modification times to the
+   * server clock, because polls do so themselves.
    */
   readonly split: (answer: Answer) => ReadResult;
   /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */

@@ -31,7 +31,7 @@ export class EncodingResidue {
     this.#whole = this.#place();
   }
 
-  /** Ascends again: the current path is that of the object or array into which {@link enter} descended last. */
+  /** Ends the last {@link enter}: the current path is again that of the object or array whose members or items were encoded. */
   leave(): void {
     const { step, parent } = this.#whole!;
     this.step = step;

@@ -51,7 +51,10 @@ export interface TranscodedField {
   readonly codec: FieldCodec;
 }
 
-/** Writes a JSON value as a field of the type `["null", T]`. A value that T can't represent is written as null and added to `residue`. */
+/**
+ * Writes a JSON value as a field of the type `["null", T]`. A value that T can't represent is written as null, and added to `residue`,
+ * which collects such values.
+ */
 export function writeNullable(
   codec: FieldCodec,
   value: JsonValue,

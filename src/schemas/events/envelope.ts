@@ -292,7 +292,10 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   throw new TypeError(`${name} isn't an envelope: it doesn't begin with before and after`);
 }
 
-/** Reduces the fields that follow the images in an event schema to `op` and `source.sequence`, which {@link EventImages} needs. */
+/**
+ * Reduces the fields that follow the images in an event schema to those that {@link EventImages} needs: `op`, and `source` with `sequence`
+ * alone.
+ */
 function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   return facts.flatMap((field) => {
     if (field.name === 'op') return [field];

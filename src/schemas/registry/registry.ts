@@ -262,7 +262,10 @@ function configPath(subject: string): string {
   return `/config/${encodeURIComponent(subject)}`;
 }
 
-/** Repeats a request once after a 409. A registry sends it to one of two clients that create a subject at the same time. */
+/**
+ * Repeats a request to the schema registry once after the status 409. If two clients create a subject at the same time, a registry may
+ * refuse one of them with it.
+ */
 function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
   return ask().catch((error: unknown) => {
     if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();

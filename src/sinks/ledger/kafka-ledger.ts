@@ -59,7 +59,9 @@ export interface PriorEntries extends GuestEntries {
    * For an owner, these are only the newest declaration and the newest claim; a guest gets all that the ledger topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
-  /** Time at which the caller's new ledger entry had certainly been written, in ms (`scheduler.now()`). */
+  /**
+   * Time at which the claim or the guest's declaration that the caller has written was certainly in the ledger, in ms (`scheduler.now()`).
+   */
   readonly claimedAt: number;
 }
 
@@ -313,7 +315,7 @@ function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
 }
 
-/** Creates the error for a committed entry that can't be read back, for example because the topic was deleted meanwhile. */
+/** Creates the error for a ledger entry that was committed and can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',

@@ -106,7 +106,10 @@ async function inspectedTopics(
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const { topics } = topicsOf(config, links);
   const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
-  /** Lists for which `inspect` has not been called yet. The first call for a list returns the findings from the start of the service. */
+  /**
+   * Lists for which `inspect` has not been called yet. The first call for a list does not inspect its topics again, but returns what was
+   * found when the service started.
+   */
   const fresh = new Set(config.resources);
   /** Texts of the findings about shared topics that `inspect` has already returned. */
   const reportedTopics = new Set<string>();

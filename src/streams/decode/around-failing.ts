@@ -42,11 +42,12 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first of the known failing offsets in the page that begins at `offset` (`place`), and the list offset at which the readable
-   * records after it end (`until`): the next failing offset in the page, or else the end of the page. Undefined if the page has no known
-   * failing offset.
+   * Returns the first record of a page that is known to make requests fail (`place`), and the list offset at which the readable records
+   * after it end (`until`): that of the next failing record in the page, or else the end of the page. Undefined if the page has no such
+   * record.
    *
    * @param isDated Whether the page belongs to a window of dates.
+   * @param offset List offset at which the page begins.
    */
   find(
     isDated: boolean,

@@ -80,8 +80,8 @@ export function failingPages(
         );
       };
       /**
-       * Reads the page once the search has led to a single failing record, at list offset `at`. `front`: response to the part with which
-       * the page begins; undefined if the failing record is the first of the page.
+       * Reads what can be read of the page after the search for the cause has found a single failing record, at list offset `at`. `front`:
+       * response with the records at the beginning of the page; undefined if the failing record is the first of the page.
        */
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
         attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(

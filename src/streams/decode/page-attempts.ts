@@ -187,7 +187,10 @@ export class PageAttempts {
     );
   }
 
-  /** Requests one record elsewhere in the list, to see whether the API serves it. Emits undefined if the request is given up. */
+  /**
+   * Requests one record outside the page that failed, to see whether the API serves it. Emits undefined if that request is given up as
+   * well.
+   */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }
@@ -261,8 +264,9 @@ export class PageAttempts {
   }
 
   /**
-   * Joins the response for a page in which the API's cap lies (the list offset from which on it serves no records). `before`: the responses
-   * with the page's records in front of the cap. `other`: response for a page elsewhere, which has the list's total.
+   * Creates the response for a page in which the API's cap lies: the list offset from which on it serves no records. `before`: responses
+   * that together contain the records of the page in front of the cap. `other`: response for a page elsewhere in the list, which states the
+   * list's total.
    */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
     const data = allRecords(before);

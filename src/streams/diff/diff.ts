@@ -85,7 +85,10 @@ export interface DiffOptions {
   readonly newest?: NewestReads;
   /** Holds back records that return to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
-  /** Hides personal fields in a published record. Needed if `confirmations` is set and the hidden fields can change at a restart. */
+  /**
+   * Hides the personal fields in a published record as the current settings require. Needed with `confirmations` if those settings can
+   * change at a restart: a record that differs only because more fields are hidden is then not held back.
+   */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */
   readonly stamps?: Stamps | undefined;

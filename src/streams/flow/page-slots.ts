@@ -8,7 +8,10 @@ export interface PageSlots {
   release(): void;
 }
 
-/** Creates `count` page slots. While a slow or unreachable broker delays commits, requests stop and memory stays bounded. */
+/**
+ * Creates `count` page slots: capacity for that number of pages between request and commit. While a slow or unreachable broker delays
+ * commits, no slot becomes free, so requests stop and memory stays bounded.
+ */
 export function pageSlots(count: number): PageSlots {
   let free = count;
   const waiting = new Set<() => void>();

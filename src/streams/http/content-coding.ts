@@ -32,7 +32,8 @@ export function withoutCoding(
 }
 
 /**
- * Removes content codings, the outermost first. `unmarked` lists the codings in the header that have no magic number (Brotli and deflate).
+ * Decompresses a response body until no known compression is left, the outermost first. `unmarked` lists the codings in the header that
+ * have no magic number (Brotli and deflate). Each decompressed size is limited to `maxBytes`.
  */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;

@@ -191,8 +191,8 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Correction that is added to each modification time of a record, in ms. If the offset of the date parameters is negative: that offset
-   * minus one hour for daylight saving. Otherwise 0.
+   * Correction that is added to each modification time of a record, in ms; 0 or negative. If date parameters are behind the modification
+   * times (`#offsetMs` is negative), it is that offset minus one hour for daylight saving: otherwise poll windows would begin too late.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;

@@ -168,9 +168,9 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a failure of this query is probably not the token's fault. True if, within the last minute, an earlier failure of the same list
-   * and kind of query was found to be the list's own, because a later request with the token returned a page. False if any request with the
-   * token has failed since its last success.
+   * Whether a failure of this query ({@link TokenUse.list}) is probably not the token's fault. True if the same query failed for good
+   * within the last minute, and a later request for it returned a page with this token. False if any request with the token has failed
+   * since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

@@ -286,8 +286,8 @@ class AnchorPage {
 }
 
 /**
- * Number of adjacent keys, the record's own and those of the records before it, whose digest identifies a record without comparable fields.
- * The digest changes if the record moves.
+ * Number of adjacent keys in the digest by which a record is recognized if all its fields except those of the key are ignored: its own key
+ * and those of the records before it. The digest changes if the record moves.
  */
 const NEIGHBOURS = 5;
 

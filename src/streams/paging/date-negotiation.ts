@@ -25,15 +25,15 @@ interface NegotiationStart {
 
 /**
  * Determines why a request with dates was refused, and adapts `dates` to what the server accepts. A generator of trial requests: one
- * without dates, one with the refused dates, and one with a window of a minute. If the server refuses only long windows, halves the maximum
- * length of windows. Otherwise tries one date format after the other. If the request without dates fails as well, the caller does not
- * resume the generator.
+ * without dates, one with the refused dates, and one with a window of a minute. If the request without dates fails as well, the caller does
+ * not resume the generator. If the server refuses only long windows, the maximum length of windows is halved. Otherwise the offset of the
+ * date parameters is measured, and then one date format after the other is tried.
  *
  * If requests with dates fail without being refused, the date format may still be the cause. It takes a minute to give up each format. In
- * the meantime the list is reported as one without dates, and fewer formats are tried: every `DateForm.end` in the documented notation of
- * dates, and one in each other notation.
+ * the meantime the list is reported as one without dates, the offset is not measured, and fewer formats are tried: in the documented
+ * notation of dates all ways to end a window, in each other notation only one.
  *
- * @param start `now` and `newest` (newest stamp) in epoch ms; `reason`: the error on one line.
+ * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
  * @returns Whether `dates` was changed. If not, the server now accepts the refused request.
  */
 export function* dateNegotiation(

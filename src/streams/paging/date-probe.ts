@@ -32,7 +32,10 @@ const QUARTER_MS = 15 * 60_000;
  * two offsets that differ by a quarter of an hour must not overlap, not even with stamps truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
-/** Largest offset from stamps to date parameters that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
+/**
+ * Maximum offset from modification times (stamps) to date parameters that is tried, in quarters of an hour. Time zones range from UTC-12 to
+ * UTC+14, which is 56 quarters.
+ */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
 /**

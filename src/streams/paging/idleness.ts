@@ -84,7 +84,7 @@ export class PageShift {
   }
 }
 
-/** Whether a page ends with the last record of the previous page. */
+/** Whether a page ends with the same record as the previous page: it probably has nothing new. */
 export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   const last = anchors.at(-1)?.at(-1)?.[0];
   return last !== undefined && records.at(records.length - 1)?.key === last;

@@ -28,7 +28,10 @@ export interface KnownRecords extends SeenMarks {
 interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
-  /** Whether a key may be published as deleted at all. */
+  /**
+   * Whether a missing key may be published as deleted once its absence is proven. False if its record can't be requested, in a list whose
+   * records can otherwise be requested singly.
+   */
   readonly isDeletable: (key: string) => boolean;
   readonly proofMs: number;
   readonly scheduler: SchedulerLike;

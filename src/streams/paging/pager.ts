@@ -61,7 +61,8 @@ export interface Pager {
    * Returns the position from which to read on after the page at `at` was not accepted: it had no anchor (no unchanged record that was read
    * before), or the server refused its cursor.
    *
-   * @param joint Position that `joinPage` computed; after a refusal, `at` with `stepsBack` increased by one.
+   * @param joint Position with the number of steps back to use. Without an anchor: the one that `joinPage` computed. After a refusal: `at`
+   * with `stepsBack` increased by one.
    */
   back(at: Position, joint: Position): Position;
 }
@@ -273,8 +274,8 @@ class AfterPager extends SequentialPager {
 }
 
 /**
- * Paging by a cursor or a next-page address from the previous response, or by page number where the server chooses the page size. Pages
- * cannot overlap. A list without paging is read as a single page.
+ * Paging by a value in the previous response (a cursor, or the address of the next page), or by page number if the server chooses the page
+ * size. Pages cannot overlap. A list without paging is read as a single page.
  */
 class CursorPager extends SequentialPager {
   readonly overlaps = false;
@@ -310,7 +311,10 @@ class CursorPager extends SequentialPager {
   }
 }
 
-/** Whether the page at a position may contain only records that the scan has read already. */
+/**
+ * Whether a page at this position may be without new records although the list continues: the scan has stepped back, or the page is
+ * accepted without an anchor (an unchanged record that was read before).
+ */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;
 }

@@ -157,7 +157,10 @@ class Scan {
   #isReordered = false;
   #isShort = false;
   #emptyAt: number | undefined;
-  /** Digests of the newest page's records by key, in a list whose pages do not overlap. */
+  /**
+   * Digest of each record of the newest page, by key. Used only if the pages of the list do not overlap, to detect records that move
+   * between pages.
+   */
   #lastPage: ReadonlyMap<string, string> = new Map();
   #isShifted = false;
   /** The cursor that the server refused last. */

@@ -15,7 +15,7 @@ export interface Window {
   readonly to?: string;
 }
 
-/** A window as it is requested from the server. */
+/** Window of modification dates as it is requested: the values of the date parameters, and the time up to which it certainly reaches. */
 export interface SentWindow {
   readonly dates: Window;
   /** Latest modification time that the server certainly includes in the window, in epoch ms. */
@@ -26,8 +26,8 @@ export interface SentWindow {
 export interface PollPage {
   readonly page: ScanPage;
   /**
-   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set on the last page
-   * of each poll of the chain for new records, otherwise undefined.
+   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set only on the last
+   * page of a poll for new records. Undefined on its other pages, and on all pages of lookback polls.
    */
   readonly since: number | undefined;
   /** Whether the page comes from the lookback chain, which looks for records that became visible late. `since` is then undefined. */
@@ -78,8 +78,9 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that the lookback chain is assumed to use. It bounds how much longer the pauses of the
- * other chain become for that: 1.5 times.
+ * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain (polls that look further back).
+ * Their pauses become longer for that, at most 1.5 times as long. If the value is too small, the two chains together need more than their
+ * share. If it is too large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**

@@ -55,7 +55,10 @@ export type SweepStep =
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
-  /** Keys that are proven absent: no read has shown them since sweep number `since` began. `span`: logical time of the last read. */
+  /**
+   * Keys that are proven absent: no read has shown them since the sweep number `since` began. `span`: begin and end of the newest read of a
+   * page by this process's sweeps, as logical times.
+   */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
@@ -74,7 +77,7 @@ export type SweepStep =
        */
       readonly again: boolean;
     }
-  /** The record of each missing key has been requested once. */
+  /** The first round of requests for single records has ended: the record of each missing key was requested once. */
   | { readonly kind: 'asked-once' }
   /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
@@ -120,8 +123,8 @@ export interface DeletionRules {
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /**
-   * Called in each sweep with missing keys, if for at least `proofMs` the API has seemed to serve no records beyond a total, the cap,
-   * although the list has more. `total` is the cap.
+   * Called in each sweep that finds keys missing while the API seems to cap the list at a total: to serve no records beyond it although the
+   * list has more. It is called only once the API has seemed to do so for at least `proofMs`. `total` is the cap, in records.
    */
   readonly onCut?: (total: number) => void;
 }
@@ -135,8 +138,8 @@ export interface SweepsOptions {
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
   /**
-   * Must have exactly one page slot (capacity for one page). Each step holds the slot until the step is stored, and only then the next step
-   * is emitted.
+   * Must have exactly one page slot (capacity for one page). A sweep emits a step, such as a page or a proven deletion, only once the step
+   * before it has been stored and so has freed the slot.
    */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;

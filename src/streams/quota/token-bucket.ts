@@ -81,8 +81,8 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start, which counts until one window after the
-   * end of `work`. Default: the start counts for one window from the beginning of `work`.
+   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start. The start counts against the quota until
+   * one window after the end of `work`. If this function is undefined, a start counts for one window from the beginning of `work`.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
@@ -142,7 +142,8 @@ type EndWork = (outcome: WorkOutcome) => void;
 export const COSTS_NOTHING = 'costsNothing';
 
 /**
- * A {@link Limit} with rank 0, which also creates further limits, called lanes. Each lane has a rank; all use the tokens of this bucket.
+ * Rate limit of one quota. Used as a {@link Limit} itself it has rank 0, and it creates further limits, called lanes, each with its own
+ * rank. All use the tokens of this bucket; among waiting requests, those with the lowest rank come first.
  */
 export interface TokenBucket extends Limit {
   /**

@@ -33,7 +33,10 @@ import type { JsonCursor } from '../../json/json-cursor.ts';
 import * as layout from './layout.ts';
 
 const ABSENT = -1;
-/** U+FFFD, which replaces invalid UTF-8: two different names that contain it may decode to the same text. */
+/**
+ * U+FFFD, which a decoder puts in place of invalid UTF-8. A member name with it is ambiguous, because different bytes decode to the same
+ * text.
+ */
 const REPLACED = '\ufffd';
 
 export class RecordTranscoder {
