@@ -85,7 +85,10 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/** Data to store about a page of records, together with the images of these records: keys seen, digests and runs. */
+/**
+ * Data about a page of records that is stored in the same commit as the images of these records: which keys the page showed, digests of
+ * records, and new runs (adjacent records that later reads recognize as a unit).
+ */
 export interface Notes {
   readonly seen?: SeenKeys;
   /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */

@@ -20,7 +20,8 @@ import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 /**
- * Output of a series of probe requests: a batch with the records of one response, to be published; or at the end the finding of the series.
+ * Output of a series of probe requests, which measure what a list's date parameters mean: batches with the records of the responses, to be
+ * published; at the end the finding.
  */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
