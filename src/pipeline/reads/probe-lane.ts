@@ -49,7 +49,7 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
     const reply = { stamps, isWhole, isRefused: false };
     return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };
-  /** Sends one probe request. Its page slot is freed here if there is no response, otherwise once the batch of its response is committed. */
+  /** Sends one probe request. Its page slot is freed here if there is no response, else once the batch of the response is committed. */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => {
