@@ -20,7 +20,10 @@ export interface Account {
   readonly name: string;
   readonly tokens: TokenSource;
   readonly lanes: Quotas['lanes'];
-  /** Opens a list. `onUnmatchedField` is called with each field that a setting names but no record has: see {@link unmatchedFields}. */
+  /**
+   * Returns the access to one list, with this account's token and quotas. `onUnmatchedField` is called with each field that a setting names
+   * but no record has: see {@link unmatchedFields}.
+   */
   readonly list: (
     list: ListDescription,
     options?: { onUnmatchedField?: (field: string) => void },

@@ -95,7 +95,7 @@ export class Quota {
     if (!part) this.#countStored(); // with a ledger, `inherit` counts before any request starts
   }
 
-  /** Whether all requests that earlier processes sent within the last quota window are counted. */
+  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
   get isComplete(): boolean {
     return this.#isComplete;
   }

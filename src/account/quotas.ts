@@ -137,8 +137,9 @@ export class Quotas {
   }
 
   /**
-   * Returns a function to call for each request that is sent. It returns another function, to call with the response, or with undefined if
-   * there is none. From the remaining number that responses report, the requests of others are counted against the list's quota.
+   * Returns a function to call for each request of the list that is sent. It returns another function, to call with the response, or with
+   * undefined if there is none. Responses may state how many requests the quota has left. If this number shows that other processes sent
+   * requests, these are counted against the list's quota.
    */
   reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
     return () => this.#listOf(resource).quotas[0]!.reported.begin();

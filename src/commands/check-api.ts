@@ -105,10 +105,10 @@ export async function measureApi(
 }
 
 /**
- * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. With Kafka, permits
- * for the requests are acquired, and a finding is added if other processes may not count the requests.
+ * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. If Kafka is
+ * configured, acquires permits (each the right to send one request), and adds a finding if other processes may not count the requests.
  *
- * @param sizes Number of permits to acquire at first, by the name of the quota.
+ * @param sizes Number of permits to acquire at a time, by the name of the quota. The first ones are acquired before `work` is called.
  */
 async function withQuota(
   config: ConfigWith<'api'>,

@@ -2,7 +2,10 @@ import type { Writable } from 'node:stream';
 
 /** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */
 export interface LineWriter {
-  /** Adds a line. If it fills a chunk, returns a promise that resolves once the chunk is written: the caller waits for a slow reader. */
+  /**
+   * Adds a line to the current chunk. If that makes the chunk large enough, writes the chunk and returns a promise that resolves once it is
+   * written; a caller that awaits it does not outrun a slow reader.
+   */
   write(line: string): Promise<void> | undefined;
   /** Resolves once all lines passed to `write` are written, or the stream is closed. */
   flush(): Promise<void>;

@@ -66,7 +66,7 @@ export function logHooks(
    * not only after an interval.
    */
   const lastMissing = new Map<string, number>();
-  /** Lists that were reported as lists whose full scans can not prove deletions. */
+  /** Lists for which a log line has said that their full scans cannot prove deletions. */
   const unprovable = new Set<string>();
   /** Number of consecutive sweeps of each list that could not prove deletions, and when the first of them ended (monotonic time, in ms). */
   const unproven = new Map<string, { readonly since: number; sweeps: number }>();

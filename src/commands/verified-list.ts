@@ -46,7 +46,7 @@ export interface VerifiedList {
 export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
   readonly topic: string;
   readonly published: PublishedCertificate;
-  /** Path of a CSV file with the user's copy of the list, which is verified too; undefined: only the topic. */
+  /** Path of the CSV file with the user's copy of the list, to be compared with the topic. Undefined: no copy is compared. */
   readonly file: string | undefined;
   /** Current time, in epoch ms. */
   readonly now: number;

@@ -107,7 +107,7 @@ const NO_CERTIFICATE =
 
 /**
  * Returns a text that says why no fresh certificate of a list was received within `seconds`; undefined if one was received. `ack` is the
- * acknowledgement of the request for it, if one arrived.
+ * service's acknowledgement of the request for the certificate, if it arrived.
  */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {

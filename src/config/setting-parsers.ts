@@ -97,7 +97,8 @@ export const resources = (lists: readonly string[]) =>
 const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 
 /**
- * Parser of comma-separated fields. The error text does not quote the items, since one may be a secret pasted into `PII_HMAC` by mistake.
+ * Returns a parser of settings that name fields of `lists`, separated by commas. The error text does not quote the items, since one may be
+ * a secret pasted into `PII_HMAC` by mistake.
  */
 export const fields = (lists: readonly string[]) =>
   items(

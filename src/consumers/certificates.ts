@@ -197,8 +197,8 @@ export class CertificateWatermarks {
   }
 
   /**
-   * Registers that the consumer has read every message of the partition before offset `next`. Reports the certificates that this completes:
-   * those whose offsets the consumer has reached in every partition.
+   * Registers that the consumer has read every message of the partition before offset `next`. Reports the certificates of full scans whose
+   * offsets the consumer has now reached in every partition, so that its data can be compared with them.
    */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);

@@ -23,7 +23,10 @@ export interface CheckedPartition {
   /** Offset up to which the certificate describes the partition: it covers the events before this offset. */
   readonly position: number;
   readonly certified: TallyText;
-  /** Count and digest of the live keys that the consumer has read in the partition; undefined if they were not compared. */
+  /**
+   * Count and digest of the keys that are live (not deleted) at `position` according to the events that the consumer has read. Undefined if
+   * they were not compared with the certificate.
+   */
   readonly found: TallyText | undefined;
   /** Human-readable reason why the partition does not agree or was not checked; undefined if it agrees. */
   readonly why: string | undefined;
@@ -145,8 +148,8 @@ export class TableCheck {
   readonly #recent: RecentTallies;
 
   /**
-   * @param topic Properties of the topic. They must have been requested before the topic's first event is read: the comparison begins at
-   * the first offsets that they contain, where no key counts as live.
+   * @param topic Properties of the topic, requested before its first event is read. Events are expected from the first offsets in
+   * `topic.bounds` on; before these events, no key counts as live.
    */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;

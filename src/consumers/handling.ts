@@ -52,7 +52,7 @@ export interface RetryOptions {
    * 200.
    */
   readonly firstMs?: number;
-  /** Limit at which the bound of the pauses stops doubling, in ms; no pause is longer. Default 30,000. */
+  /** Longest pause, in ms: the upper bound of the pauses doubles until it reaches this value. Default 30,000. */
   readonly maxMs?: number;
 }
 

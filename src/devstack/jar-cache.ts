@@ -31,7 +31,7 @@ interface CacheLocation {
   readonly registryVersion: string;
 }
 
-/** Whether all jars are cached, each with its full size. */
+/** Whether all jars of Kafka and of the schema registry are cached, each with its full size. */
 export async function isCached(options: LaunchOptions): Promise<boolean> {
   return isComplete(cacheLocation(options).folder);
 }

@@ -104,7 +104,7 @@ export interface LaunchOptions {
     readonly kafka?: string | undefined;
     readonly registry?: string | undefined;
   };
-  /** Cache folder of the servers' jars; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
+  /** Folder in which the jars of Kafka and the registry are cached; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
   /** Environment from which `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES` are read; default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;

@@ -491,7 +491,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],
 ];
 
-/** The last experiment: requests the first page again, 60 s after the first time. One request is reserved for it. */
+/** The last experiment of `check --measure`: requests the list's first page again after 60 s. One request is reserved for it. */
 export const LAST_EXPERIMENT: Experiment = order('first page after 60 s', PAUSE_MS);
 
 /** Returns the record with the latest modification time; undefined if no record has both a key and a modification time. */

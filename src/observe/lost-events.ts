@@ -5,7 +5,7 @@
 export interface Gap {
   readonly partition: number;
   readonly kind: 'ends' | 'begins';
-  /** Offset of the partition's end (`kind` `ends`) or beginning (`begins`) before events were lost. */
+  /** Offset before the loss: of the partition's end if `kind` is `ends`, of its beginning if `kind` is `begins`. */
   readonly before: bigint;
   /** Current offset of the partition's end or beginning, depending on `kind`. */
   readonly now: bigint;

@@ -10,7 +10,10 @@ export interface DriftOptions {
    * All other records show the drift when they are next changed.
    */
   readonly existing?: number;
-  /** Whether the existing records get a new `updated_at`. If false, only a full scan finds the change. Default true. */
+  /**
+   * Whether existing records get a new `updated_at` when the drift alters them at once. If false, only a full scan finds the change.
+   * Default true.
+   */
   readonly touch?: boolean;
 }
 

@@ -145,7 +145,7 @@ export interface SandboxOptions {
   readonly quotaPerMinute?: number;
   /** Maximum number of logins in any window of `windowMs`. Default 10. */
   readonly loginQuotaPerMinute?: number;
-  /** Length of the sliding window of both quotas, in ms. Default 60,000. */
+  /** Length of the sliding window of the quotas for list requests and for logins, in ms. Default 60,000. */
   readonly windowMs?: number;
   /** Scope of the list quota: with `endpoint`, each list has a quota; with `key`, all lists share one quota. Default `endpoint`. */
   readonly quotaScope?: 'endpoint' | 'key';

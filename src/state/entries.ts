@@ -17,7 +17,7 @@ export interface StoredImage {
 export interface StoredPayloadDigest {
   /** The digest of the record's JSON bytes: 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** Length of the JSON in bytes. */
+  /** Length of the record's JSON in bytes. */
   readonly length: number;
   /** The record's modification time in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;

@@ -119,8 +119,9 @@ export class Marks {
   }
 
   /**
-   * Records that a read showed a key, but did not recognize the run (group of adjacent records) that it belonged to, if any. If that read
-   * was a sweep and no sweep of that number has read the run, the run is retired: it is never recognized again.
+   * Stores in the mark of a key that a read showed the key, and in which sweep. The read did not recognize the run (group of adjacent
+   * records) that the key belongs to, if any. If it was part of a sweep that has not read the key or the run before, the run is retired: it
+   * is never recognized again.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -209,7 +210,7 @@ export class Marks {
     this.#tables.removeMark(key);
   }
 
-  /** Writes all collected changes to the tables. */
+  /** Writes the changes of marks and run heads that were collected in memory to the tables of the image store. */
   flush(): void {
     for (const key of this.#changed) this.#tables.putMark(key, this.#recent.get(key)!);
     this.#changed.clear();

@@ -53,7 +53,10 @@ class StartsFile {
    * corrected later only if its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
-  /** Whether the file contains the times of all slots. If it does not, the next write writes all slots instead of only the changed one. */
+  /**
+   * Whether the file contains every slot: the time of each of the newest `capacity` requests. If not, the next write writes all slots
+   * instead of only the changed one.
+   */
   #isWhole: boolean;
   /** Whether the file is open. Nothing is written once it is closed, as its descriptor may be reused for another file. */
   #isOpen = true;

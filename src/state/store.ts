@@ -85,7 +85,10 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/** Data about a page of records, which is stored in the same write as the images of these records. */
+/**
+ * Data about a page of records that is stored in the same commit as the images of these records: which keys the page showed, digests of
+ * records, and new runs (adjacent records that later reads recognize as a unit).
+ */
 export interface Notes {
   readonly seen?: SeenKeys;
   /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */

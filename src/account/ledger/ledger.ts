@@ -16,7 +16,10 @@ export interface InheritedLedger {
   readonly declaration: LedgerDeclaration | undefined;
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;
-  /** Declarations that guests wrote while the account had no owner, and declarations of other accounts that use the same API key. */
+  /**
+   * Declarations that guests (processes such as `check` that use the API key) wrote while the account had no owner, and declarations of
+   * other accounts that use the same API key.
+   */
   readonly guests: readonly DatedDeclaration[];
   /** Whether the predecessor may still send requests: it wrote no final declaration, and its lease has not expired. */
   readonly isLeaseActive: boolean;
@@ -95,7 +98,7 @@ export class Ledger {
   #claims = 0;
   #isActive = false;
   #writers: readonly string[] = [];
-  /** When the lease expires, by the scheduler's clock and by the machine's clock. */
+  /** When the lease (the right to send requests) expires, by the scheduler's clock and by the machine's clock. */
   #leaseEnd = EXPIRED;
   /** The running attempt to write a declaration, with its retries. */
   #declaring: Subscription | undefined;

@@ -35,7 +35,7 @@ export class StartPacer {
     return missing <= 0 ? now : now + Math.ceil(missing / this.#perMs);
   }
 
-  /** Records that a request starts at `now` (ms): lowers the fill level of the token bucket by one. */
+  /** Takes a token from the bucket for a request that starts at `now` (ms): lowers the fill level by one. */
   take(now: number): void {
     this.#level = this.#levelAt(now) - 1;
     this.#leveledAt = now;

@@ -14,7 +14,7 @@ interface RecordBatch {
   readonly baseTimestamp: number;
   readonly maxTimestamp: number;
   readonly producerId: bigint;
-  /** Number of messages, without those that compaction has removed. */
+  /** Number of messages in the batch, without those that compaction has removed. */
   readonly count: number;
   readonly records: Buffer;
 }

@@ -76,9 +76,9 @@ interface ConnectionOptions<T> extends Addresses {
 const STALE_AFTER_MS = 2_400;
 /** Time without a status event after which the connection is replaced, in ms, as it may be dead without an error. */
 const RECONNECT_AFTER_MS = 5_000;
-/** Interval at which the page polls the status while no events arrive, in ms. */
+/** Interval at which the status page requests the status while no status events arrive, in ms. */
 const POLL_EVERY_MS = 10_000;
-/** Interval at which the page checks whether events still arrive, in ms. */
+/** Interval at which the status page checks whether status events still arrive, in ms. */
 const LOOK_EVERY_MS = 200;
 
 /** Receives the service's status events for as long as the web page is open in the browser. */

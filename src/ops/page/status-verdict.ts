@@ -3,7 +3,7 @@
 import type { ResourceStatus, Status, Warning } from '../status/status-json.ts';
 import { duration, plural, since, timeOfDay } from './words.ts';
 
-/** State of the page's connection to the service. The connection is live while status events arrive. */
+/** State of a status page's connection to the service. The connection is live while status events arrive. */
 export type ConnectionState =
   | { readonly isLive: true }
   | {

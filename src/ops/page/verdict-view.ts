@@ -21,7 +21,10 @@ const MARKS: Readonly<Record<Tone, string>> = {
 /** Maximum number of problems that are always visible. Further ones are in an element that the user can expand. */
 const MAX_LINES = 4;
 
-/** Returns a function that shows a verdict on the page and in the title and icon of its tab. `of` is the name of the account or fleet. */
+/**
+ * Returns a function that shows a verdict on the status page, and in the title and icon of its browser tab. `of` is the name of the account
+ * or fleet.
+ */
 export function verdictView(): (verdict: Verdict, of: string) => void {
   const section = byId('verdict');
   const headline = byId('headline');

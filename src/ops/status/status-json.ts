@@ -177,7 +177,7 @@ export interface CertifiedStatus {
   readonly whyNotExact: string | null;
 }
 
-/** How strong the evidence is that a full scan read the whole list: the `level` of a certificate, such as `anchored`. */
+/** The `level` of a certificate, such as `anchored`: how strong the evidence is that the full scan read the whole list. */
 export interface LevelStatus {
   readonly name: string;
   /** Name of the level followed by its meaning, such as `agreed (two full scans have the same keys)`. */

@@ -40,7 +40,7 @@ export function decoders(
   return { snapshot, afterSnapshot };
 }
 
-/** Wraps `look`: the returned function returns undefined where `look` throws a transient error. */
+/** Returns a function like `look`, which however returns undefined when `look` throws a transient error. */
 function ignoringTransient<T>(
   look: (key: string) => T | undefined,
 ): (key: string) => T | undefined {

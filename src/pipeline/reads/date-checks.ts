@@ -96,8 +96,8 @@ export class DateChecks {
   }
 
   /**
-   * Applies the finding of a probe. Polls restart if it differs from `before`, the known meaning of the date parameters when the probe
-   * began. `since` is the start of the next poll window at that time, in epoch ms.
+   * Applies the finding of a probe (a test of the list's date parameters). Polls restart if it differs from `before`, the known meaning of
+   * the date parameters when the probe began. `since` is the start of the next poll window at that time, in epoch ms.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;

@@ -123,7 +123,7 @@ export class PollReads {
     return this.#unpolled$.value;
   }
 
-  /** Emits whether polls do not work at the moment: on subscription, and again at each change. */
+  /** Emits on subscription and at each change: true if polls do not work at the moment, so that sweeps have to find changes; else false. */
   get unpolled$(): Observable<boolean> {
     return this.#unpolled$;
   }

@@ -9,7 +9,10 @@ export class PollScans {
   readonly #begun = new Map<PollChain, number>();
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
-  /** Emits once: after every running chain of polls has completed a scan begun after the subscription, and emitted its last page. */
+  /**
+   * Emits once per subscription: when `newest` polls, and `back` polls if there have ever been any, have completed a scan that began after
+   * the subscription, and the last page of that scan has been emitted.
+   */
   readonly pollsCompleted$: Observable<unknown>;
 
   /**

@@ -20,7 +20,8 @@ import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 /**
- * Output of a series of probe requests: a batch with the records of one response, to be published; or at the end the finding of the series.
+ * Output of a series of probe requests, which measure what a list's date parameters mean: batches with the records of the responses, to be
+ * published; at the end the finding.
  */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
@@ -48,7 +49,7 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
     const reply = { stamps, isWhole, isRefused: false };
     return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };
-  /** Sends one probe request. Its page slot is freed here if there is no response, else once the response's batch is committed. */
+  /** Sends one probe request. Its page slot is freed here if there is no response, else once the batch of the response is committed. */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => {

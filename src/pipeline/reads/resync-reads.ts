@@ -22,8 +22,8 @@ export interface ResyncReadsOptions {
   /** Names of the lists of which the API can return single records. */
   readonly singleLists: readonly string[];
   /**
-   * Page slots of the requests. There must be exactly one, so that the next record or page is requested only after the previous batch has
-   * been committed or dropped.
+   * Page slots: capacity for pages between their request and their commit. There must be exactly one, so that the next record or page is
+   * requested only after the previous batch has been committed or dropped.
    */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
@@ -35,7 +35,10 @@ export interface ResyncReadsOptions {
   readonly onBegin: (resync: ResyncJob) => void;
 }
 
-/** Reads the records for resync requests. An API error that is not transient fails only the request during which it occurs. */
+/**
+ * Reads the records for resync requests (requests to publish records again). An API error that is not transient fails only the resync
+ * request during which it occurs.
+ */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, singleLists, pageSlots, limit } = options;
   const { emptySpan, split, settler, onBegin } = options;

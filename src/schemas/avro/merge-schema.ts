@@ -70,7 +70,10 @@ function grownType(
   return type;
 }
 
-/** Returns the fields `lacking`, ready to be added to a record type: with the default null, and renamed if their Avro name is taken. */
+/**
+ * Returns the fields to add to a record type: the described fields `lacking` that it does not have, with the default null, and renamed if
+ * their Avro name is taken.
+ */
 function addedFields(
   lacking: readonly FieldSchema[],
   { path, fields }: FieldParent,

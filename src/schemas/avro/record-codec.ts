@@ -72,7 +72,7 @@ export interface Transcoded {
   readonly instants: readonly (number | null)[];
 }
 
-/** Name of the field of every image with the JSON Pointers of null values: the last but one of the top-level fields. */
+/** Name of the last but one top-level field of every image. It holds the JSON Pointers of the record's null values. */
 const NULLS = 'nulls';
 /** Name of the last top-level field of every image. It holds the values that have no field, or that their field can't represent. */
 const UNMAPPED = 'unmapped';

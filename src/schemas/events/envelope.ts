@@ -90,7 +90,7 @@ export interface EnvelopeCodec {
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
   /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent;
-  /** Extracts the encoded images from an event without decoding them. */
+  /** Extracts the encoded images (the record before and after the change) from an event without decoding them. */
   images(bytes: Uint8Array): EventImages;
 }
 

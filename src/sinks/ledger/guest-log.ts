@@ -51,7 +51,10 @@ export function guestLog(options: GuestLogOptions): GuestLog {
    */
   const seen = new Map<string, number>();
 
-  /** Reads the account's entries, committed or not, from the offset `low` until this guest's entry with the text `text` is among them. */
+  /**
+   * Reads the account's entries in the ledger topic from the offset `low` on, committed or not, until this guest's entry with the text
+   * `text` is among them. Returns all entries read.
+   */
   const entriesTo = async (low: bigint, text: string): Promise<LogMessage[]> => {
     const from = new Map([[0, low]]);
     const found: LogMessage[] = [];

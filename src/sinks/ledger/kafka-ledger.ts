@@ -266,7 +266,10 @@ class OwnerLog implements AccountLog {
     }
   }
 
-  /** Reads the newest entry of each key. @param from Source of the topic's end offset, up to which entries are read. */
+  /**
+   * Reads the newest entry of each key of the ledger topic. Returns those of the account in the order of their offsets (`all`), and those
+   * of other accounts. @param from Source of the topic's end offset, up to which entries are read.
+   */
   async #read(from: BoundsSource): Promise<ReadEntries> {
     const { ledgerTopic, account } = this.#options;
     const { newest, next } = await ledgerTopic.asOf(() => this.#logEnds(from));

@@ -4,7 +4,7 @@ import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 
 export interface LedgerEntry {
   readonly text: string;
-  /** Lower bound of the entry's age, in ms. */
+  /** Lower bound of the age, in ms, that the entry had when the process that reads it appended its own entry. */
   readonly ageMs: number;
 }
 

@@ -145,8 +145,9 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose only record is not JSON. The record is taken to end at the last `]` for which the response without the record is
- * JSON. Returns undefined if there is no such `]`.
+ * Decodes a page whose only record, which begins at byte `at` of the body, is not JSON. The record's end is guessed: each `]` of the body,
+ * beginning with the last, is tried as the end of the array of records, until the response without the record is JSON. Returns undefined
+ * if no `]` fits.
  */
 function singleRecordIn(
   body: Buffer,

@@ -44,8 +44,8 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
      * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at` failed
      * and `other`, a page elsewhere, succeeded. Emits the response with the records before the cap; undefined if there is no cap.
      *
-     * @param isKnown Whether the plan already has a cap at or before `at`. If not, failures other than a refusal of the page must have
-     * lasted for `LIMIT_AFTER_MS`.
+     * @param isKnown Whether the plan already has a cap at or before `at`. If not, pages must have failed for `LIMIT_AFTER_MS`, unless the
+     * server refused this one. Until then, the observable errors, so that the page is retried.
      */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);

@@ -133,8 +133,8 @@ export class PageAttempts {
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
   /**
-   * Begin of the responses that are joined from several reads, on the list's logical clock. It is earlier than the begin of each of these
-   * reads.
+   * Begin of the read that a joined response (one made of the responses to several requests) counts as, on the list's logical clock. It is
+   * earlier than the begins of these requests.
    */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
@@ -166,8 +166,8 @@ export class PageAttempts {
    * exceptions:
    *
    * - If the response is the first to show that the server begins pages at other offsets than requested, errors as
-   *   {@link PageAttempts.retryLater} does. The retry requests whole pages.
-   * - If a request with `tries` `probe` fails with a transient error, and the error of the failed page is final, errors with the transient
+   *   {@link PageAttempts.retryLater} does. The retry requests whole pages (see {@link PagePlan}).
+   * - If `tries` is `probe`, `part` fails with a transient error, and the error of the failed page is final, errors with the transient
    *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
@@ -280,11 +280,11 @@ export class PageAttempts {
   }
 
   /**
-   * Returns span, times and age of a response that is joined from several responses, the parts of a page. The age is that of the oldest
-   * part; the times are those of the first response in `after`.
+   * Returns span, times and age for a page that is joined from several responses. The times are those of the first response in `after`, the
+   * age is that of the oldest response.
    *
-   * @param before The parts before a gap (a record whose pages all fail) or before a cap (limit beyond which the API serves no records).
-   * @param after The parts behind the gap; at a cap, a page elsewhere in the list, which shows the total.
+   * @param before Responses with the records in front of a gap, or of a cap (list offset from which on the API serves no records).
+   * @param after Responses with the records behind the gap. For a cap: the response for a page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;

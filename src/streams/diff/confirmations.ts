@@ -186,8 +186,8 @@ export class Confirmations {
   }
 
   /**
-   * Processes a response that showed the published image. If the record waits for a second read, and the response was produced after the
-   * wait began, the record no longer waits; if it differs again later, the wait starts anew.
+   * Processes a response that showed the record as it is published. If the record waits for a second read, and the response was produced
+   * after the wait began, the wait ends. If the record differs again later, a new wait begins.
    */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);

@@ -12,7 +12,7 @@ export interface Span {
  * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or for longer if {@link LogicalClock.hold} holds it open.
  */
 export interface LogicalClock {
-  /** Registers that a request is about to be sent. Returns the begin of the read, which identifies it in the other methods. */
+  /** Registers that a request is about to be sent. Returns the number of the read's begin, by which the other methods identify the read. */
   begin(): number;
   /**
    * Registers that the response of a read has arrived, and returns the read's begin and end as numbers of this clock. The read stays open

@@ -278,8 +278,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the whole page (see {@link PagePlan}) with at least `back` records before `end` and as many as possible after it. Undefined if
-   * no page size makes that possible.
+   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`, and as
+   * many as possible after it. Its size is at most `limit`. Undefined if no size makes that possible.
    */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;

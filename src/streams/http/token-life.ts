@@ -156,8 +156,9 @@ export class TokenLife {
   }
 
   /**
-   * Handles a refusal of a request that had the newest token, or a status that the same request with the same token would get again. The
-   * verdict is to repeat the request, with this token or a new one, or to send no more requests of this list or query ({@link FINAL}).
+   * Handles a request with the newest token that the server refused, or to which it sent a status that a retry with the same token would
+   * not change. Returns whether the request is retried and after which pause, and whether a login for a new token is made before.
+   * {@link FINAL}: the failure is final for the list or, in the case of a query by date or key, for the query.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
@@ -240,7 +241,10 @@ const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** After this time without an early login (before the token expires), in ms, the gaps between them begin with `first` of `GAPS` again. */
+/**
+ * Time without early logins (logins before the token expires), in ms, after which the next one counts as the first again: the minimum gap
+ * after it is `first` of `GAPS`.
+ */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */

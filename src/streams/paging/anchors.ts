@@ -101,8 +101,9 @@ export const MAX_EARLIER = ANCHORED_PAGES;
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of times in a row that a scan may step back to an earlier page, because a page has no anchor. After that it begins again from the
- * start of the list. If this number is too large, a list that changes quickly costs many requests until the scan begins again.
+ * Number of times in a row that a scan may step back to an earlier page, because a page has no anchor (unchanged record that the scan has
+ * read before). After that it begins again from the start of the list. If this number is too large, a list that changes quickly costs many
+ * requests until the scan begins again.
  */
 const MAX_STEPS_BACK = 8;
 

@@ -28,8 +28,9 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length, in ms, of the narrow windows of dates that a probe requests around a stamp. Well below half of `QUARTER_MS`: windows for
- * two offsets that differ by a quarter of an hour must not overlap, not even with stamps truncated to the minute.
+ * Half the length, in ms, of the narrow windows of dates that a probe requests around a record's modification time. Well below half of
+ * `QUARTER_MS`: windows for two time zone offsets that differ by a quarter of an hour must not overlap, not even if the server truncates
+ * modification times to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /**

@@ -151,8 +151,8 @@ export class ListDates {
   }
 
   /**
-   * Returns the window of a poll, in the current form of dates. The window begins at `from` and ends late enough to include records
-   * modified at `latest`, both in epoch ms.
+   * Returns the window of a poll, in the date format that is used at present (`form`). The window begins at `from`. Depending on the
+   * format, it ends two days after `latest` or at the server's current time, or has no end. `from` and `latest` are in epoch ms.
    */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;

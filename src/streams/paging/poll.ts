@@ -36,7 +36,7 @@ export interface PollPage {
 
 /** Options of {@link poll}. */
 export interface PollOptions {
-  /** Scans a window: emits all its pages. */
+  /** Scans a window of modification dates: emits the pages of all records in it. */
   readonly scan: (window: Window) => Observable<ScanPage>;
   /**
    * Scans a window of the lookback polls, which read the recent past again to find records that became visible late. Runs concurrently with

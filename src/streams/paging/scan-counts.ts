@@ -83,7 +83,7 @@ export interface KeyOutcomes {
   readonly undecided: readonly string[];
 }
 
-/** Updates the counts with the outcome of a read. Keys whose content is now decided are removed from `unpublished` and `undecided`. */
+/** Returns the counts after a read with these outcomes. Keys whose newest content is published are removed from the listed keys. */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
   const undecided = updateSample(counts.undecided, read.undecided, read.decided);
@@ -96,7 +96,7 @@ export function sampleSize({ keys, more }: KeySample): number {
   return keys.length + more;
 }
 
-/** Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, and stay counted once published. */
+/** Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, and are still counted after they are published. */
 const MAX_NAMED = 1_000;
 
 function updateSample(

@@ -113,7 +113,7 @@ export interface ResumeSweepOptions {
   readonly canRequestRecords: boolean;
   /** Current time, in epoch ms on the local clock. */
   readonly now: number;
-  /** Whether other processes may have read the list since the progress was stored. */
+  /** Whether other processes may have read the list since the progress of its sweeps was stored. */
   readonly byOthers: boolean;
 }
 

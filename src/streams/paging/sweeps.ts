@@ -35,7 +35,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 
 /** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
 export type SweepStep =
-  /** Step after each page that the sweep has read. The first page begins the sweep. */
+  /** The sweep has read a page. The first of these steps begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;

@@ -73,7 +73,7 @@ export class StartLog {
   readonly #answered = new TimeLine<Timed>();
   /** Starts of answered requests whose latencies are used for the estimate of the minimum latency. */
   readonly #measured = new TimeLine<AnsweredStart>();
-  /** Monotonic queue over `#measured`: the requests that were faster than all later ones. The first of them is the fastest of all. */
+  /** Monotonic queue over `#measured`: the requests with a lower latency than all later ones. The first has the lowest latency of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
   /**
    * Starts that count for one window from a fixed time: those of requests without a valid latency, such as failed ones, and those added by

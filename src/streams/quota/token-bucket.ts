@@ -127,11 +127,11 @@ export interface SharedLimit {
    */
   opensAt(now: number): number;
   /**
-   * Notifies this lane that requests of another bucket wait for it. Called only while the gate of this lane's bucket is closed, so that the
-   * gate can be opened.
+   * Asks this lane's bucket to open its gate, because requests of another bucket wait for a token of this lane. Called only while the gate
+   * is closed.
    */
   want(): void;
-  /** Takes a token at `at` (ms). The caller calls the returned function when the request ends. */
+  /** Takes a token (the right to start one request) at `at`, in ms. The caller calls the returned function when the request ends. */
   begin(at: number): EndWork;
 }
 
@@ -351,7 +351,10 @@ class Bucket {
     });
   }
 
-  /** Takes a token of a lane, and returns the function that ends its request. */
+  /**
+   * Takes a token of `lane` for a request that starts at `at` (ms). Returns a function to call with the outcome when the request ends; it
+   * calls `onEnd`.
+   */
   #begin(lane: Lane, at: number, onEnd: OnEnd): EndWork {
     const endStart = lane.log.begin(at);
     return (outcome) => {

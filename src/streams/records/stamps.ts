@@ -66,7 +66,7 @@ export class Stamps {
     return null;
   }
 
-  /** Returns a transcoded record's creation time in epoch ms; null if none. `instants` must begin with those in {@link wanted}. */
+  /** Returns a transcoded record's creation time in epoch ms; null if it has none. `instants` begins with the times in {@link wanted}. */
   createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.createdAt(fields);
     return instants[this.#updated.length] ?? null;

@@ -111,11 +111,14 @@ export const VALUE_BRANCH = 2;
 
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
-/** Byte offset, in a note about a value, of the output index of the null or the placeholder byte that was written for the value. */
+/**
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of an index in the output: that of the null or of the
+ * placeholder byte that was written for the value.
+ */
 export const NOTE_OUT = 4;
 /**
- * Byte offset, in a note about a value, of an address in the input window: where the value begins or, in a NOTE_UNKNOWN, where the name of
- * the member begins.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address at which the value begins in the input
+ * window. In a NOTE_UNKNOWN: at which the name of the member begins.
  */
 export const NOTE_FROM = 8;
 /**

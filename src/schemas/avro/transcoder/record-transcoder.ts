@@ -40,7 +40,7 @@ const ABSENT = -1;
 const REPLACED = '\ufffd';
 
 export class RecordTranscoder {
-  /** The compiled schema; undefined if the schema is too large for WebAssembly. Without it, every record is parsed. */
+  /** The schema, compiled for WebAssembly; undefined if it is too large. Then JavaScript parses every record as JSON. */
   readonly #program: Program | undefined;
   readonly #indexes: ReadonlyMap<string, number>;
 
