@@ -11,7 +11,7 @@ interface SweepBatchOptions {
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Keeps the read with this span open on the list's logical clock until the returned function is called, so that overlaps of later reads
+   * Keeps the read with this span open on the list's logical clock until the returned function is called, so that overlaps of other reads
    * with it are detected until then. Undefined if records can be requested by key: such a request itself shows whether a record is absent,
    * so the span of the page does not matter.
    */
