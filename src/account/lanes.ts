@@ -129,7 +129,7 @@ export function lanesOf(options: LanesOptions): BucketLanes {
    * Number of requests in a quota window that the initial snapshot leaves to polls, in addition to those that polls used in the last
    * window: one for each list, and one more. Applies once polls have run for a whole quota window.
    */
-  const ready = lists + 1;
+  const leftToPolls = lists + 1;
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
     const least = Math.max(forFirstRead, Math.floor(perMinute - most));
@@ -137,7 +137,7 @@ export function lanesOf(options: LanesOptions): BucketLanes {
     const now = scheduler.now();
     polledSince = used === 0 ? undefined : (polledSince ?? now);
     const isKnown = polledSince !== undefined && now - polledSince >= windowMs;
-    return isKnown ? Math.max(least, perMinute - used - ready) : least;
+    return isKnown ? Math.max(least, perMinute - used - leftToPolls) : least;
   };
   const initialSnapshot = bucket.lane({ rank: 2, share: leftByPolls });
   const sweep = bucket.lane({ rank: 3, share: spare });

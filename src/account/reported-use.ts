@@ -14,10 +14,11 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Factor that decides when the API counts as having reset a quota: if the number of remaining requests rises by more than this factor times
- * the number of this process's requests that overlapped the response's request. A smaller rise may come from responses that overtake each
- * other. The factor is 2 rather than 1 because requests of others overtake, too. Too small: requests of others are missed while responses
- * overtake each other. Too large: they are missed after the reset of a little-used quota.
+ * Factor in the test whether the API has reset a quota. Let N be the number of this process's requests that overlapped the request of a
+ * response. The quota counts as reset if the response reports more remaining requests than earlier ones, by more than this factor times N.
+ * A smaller rise may come from responses that overtake each other. The factor is 2 rather than 1 because requests of other processes
+ * overtake, too. If it is too small, such a rise counts as a reset, and requests of others are missed. If it is too large, requests of
+ * others are missed after the reset of a little-used quota.
  */
 const OVERTAKEN = 2;
 

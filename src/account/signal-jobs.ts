@@ -82,8 +82,9 @@ export class SignalJobs {
   readonly #pending: PendingJobs;
   readonly #newJobs$ = new Subject<SignalJob>();
   /**
-   * Lists for which the signals topic may contain an acknowledgement that was not read yet: at first all lists, later those with an
-   * acknowledgement whose commit has not been reported. The topic is read before their jobs begin.
+   * Lists for which the signals topic may contain an acknowledgement that this process has not read: at first all lists, later each list
+   * with an acknowledgement that was written and not yet reported as committed ({@link TaskJobs.ackCommitted}). Before the jobs of such a
+   * list are emitted, the topic is read to its end.
    */
   readonly #inDoubt: Set<string>;
   /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */

@@ -11,7 +11,9 @@ const ODD_OFFSET = 3;
 export interface PagingToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** `isWhole` is true once the API has refused or rounded a list offset that is not a multiple of the page size. */
+  /**
+   * Page plan of the list. Its `isWhole` is true once the API has refused or rounded a list offset that is not a multiple of the page size.
+   */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 

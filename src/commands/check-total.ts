@@ -13,7 +13,7 @@ const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
  * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. If it is too small,
- * a list that grows during the check looks capped.
+ * a list that grows during the check seems to have records that the API does not serve.
  */
 const MARGIN = 20;
 

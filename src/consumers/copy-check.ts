@@ -21,8 +21,8 @@ export interface CheckedEvent {
 }
 
 /**
- * Flag of a key in `#laterKeys`: an event at or after the certificate's offset wrote the key's record. `DELETED`: such an event deleted the
- * record.
+ * Flags of a key in `#laterKeys`, for the events at or after the certificate's offset. `WRITTEN`: one of them created or changed the key's
+ * record. `DELETED`: one of them deleted it.
  */
 const WRITTEN = 1;
 const DELETED = 2;

@@ -30,9 +30,9 @@ export interface TableOptions<Image>
   readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
    * Called with the result of comparing the table's keys and sequences with a certificate (count and digest of the list's records after a
-   * full scan): with the newest certificate and each later one, once the table has applied every event that the certificate describes. A
-   * certificate that arrives too late is `not checked`. The table then also stores a hash of each key, and recent digests. If the callback
-   * throws, the table ends with that error.
+   * full scan): with the newest certificate and each later one, once the table has applied every event that the certificate describes. The
+   * result is `not checked` for a certificate that arrives after too many later events. If this callback is set, the table also stores a
+   * hash of each key, and recent digests. If the callback throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }

@@ -39,7 +39,7 @@ export interface SharedByAccounts {
   readonly context: InstanceContext;
   readonly watch: (config: AccountConfig) => AccountObservers;
   readonly fleetHooks: FleetHooks;
-  /** Called whenever the next step with an account may be due. */
+  /** Called when something has changed about an account, so that its next step, such as its claim or its release, may be due. */
   readonly onChange: () => void;
 }
 

@@ -65,7 +65,7 @@ export interface ServeAccountOptions {
 
 /** How long a stop waits for pages already read to be committed, in ms. Pages that are not committed by then are read again later. */
 const STOP_TIMEOUT_MS = 8_000;
-/** How long a stop waits for the ledger's final entry, in ms. It then waits as long again, at most, until the ledger is closed. */
+/** How long a stop waits at most for the ledger's final entry, and after that for the ledger to close, in ms each. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**

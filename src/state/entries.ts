@@ -79,7 +79,10 @@ const RUN = {
   isFirst: PAYLOAD_DIGEST.end + 8,
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
-/** Prefix of a key when the checksum of its mark (its entry in the image store) is computed, if the key belongs to a run. */
+/**
+ * Text put before a key when the checksum of its mark is computed, if the key belongs to a run (adjacent records of a page, recognized
+ * together). A mark is the key's entry in the image store.
+ */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {

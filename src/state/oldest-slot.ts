@@ -21,7 +21,7 @@ export class OldestSlot {
     for (let at = (times.length >>> 1) - 1; at >= 0; at--) this.#sink(this.#heap[at]!);
   }
 
-  /** Number of the slot with the earliest time; the lowest number if several slots have that time. */
+  /** Number of the slot (entry of the ring buffer) with the earliest time; the lowest number if several slots have that time. */
   get slot(): number {
     return this.#heap[0]!;
   }

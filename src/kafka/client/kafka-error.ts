@@ -154,8 +154,8 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
 }
 
 /**
- * Returns the CellarstreamError in a list of a kafkajs error and its causes; undefined without one. Only `bearerLogin` sets such a cause,
- * when a login fails.
+ * Returns the CellarstreamError among `errors`, which are a kafkajs error and its causes; undefined if there is none. Only `bearerLogin`
+ * sets such a cause, when a login fails.
  */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);

@@ -248,8 +248,8 @@ function accountStatusReader({
 }
 
 /**
- * Wraps `work` so that it runs at most once in `everyMs` ms for each key. At most `most` results are cached; for further keys it runs on
- * every call.
+ * Wraps `work` so that its result for each key is cached for `everyMs` ms. At most `most` results are cached at a time; while the cache is
+ * full, `work` runs at every call with a key that is not cached.
  */
 export function atMostOncePer<T>(
   everyMs: number,

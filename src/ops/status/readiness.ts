@@ -69,8 +69,8 @@ interface ListState {
   /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
   lastScanAt?: number;
   /**
-   * Time from the end of the previous complete poll (full scan, in a list without polls) to the end of the last one, in ms. For the first,
-   * the time since the list was claimed; 0 before that.
+   * Interval between the ends of the last two complete polls (full scans, in a list without polls), in ms. After the first one: the time
+   * from the claim of the list to its end. Before that: 0.
    */
   previousIntervalMs: number;
 }

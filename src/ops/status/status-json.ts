@@ -143,8 +143,9 @@ export interface InitialSnapshotStatus {
 }
 
 /**
- * Lag of a list's changes, in ms. `lastMs` is the lag of the newest change, null if there was none. `p50Ms` and `p95Ms` are quantiles over
- * the last five minutes, accurate to 10 %, and null if there was no change in that time.
+ * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. `lastMs` is the lag of the
+ * newest change, null if there was none. `p50Ms` and `p95Ms` are quantiles over the last five minutes, accurate to 10 %, and null if there
+ * was no change in that time.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;

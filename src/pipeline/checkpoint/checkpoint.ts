@@ -31,7 +31,10 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
   readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
 }
 
-/** A task's store without the members that change its content: only the checkpoint writes to the store. */
+/**
+ * Members of a task's store that code outside the checkpoint may use. The others (`memory`, `put` and `clear`) are left to the checkpoint,
+ * which alone writes to the store.
+ */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
 /** Data that only the image store on this machine has, not Kafka: the progress of sweeps, and facts about a page, such as its keys. */

@@ -101,7 +101,10 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   readonly keepsImages: boolean;
   /** Task memory of the store when the restore begins. Its offsets say where reading the topic begins. */
   readonly memory: TaskMemory;
-  /** State of a store without images. If restoring begins with it in place of `memory`, the whole topic is read. */
+  /**
+   * Task memory of a store without images. If stored images turn out to lack events, the store is cleared, and the restore begins again
+   * from this memory, so that the whole topic is read.
+   */
   readonly emptyMemory: TaskMemory;
 }
 

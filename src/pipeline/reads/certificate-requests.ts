@@ -38,7 +38,7 @@ export class CertificateRequests {
     this.#waiting = [];
   }
 
-  /** To be called when the full scan ends. Returns the requests that it answers: those for a certificate that arrived before it began. */
+  /** Ends the full scan, and returns the certificate requests that it fulfils: those that had arrived before it began. */
   scanEnded(): readonly CertifyJob[] {
     const ended = this.#inScan;
     this.#inScan = [];

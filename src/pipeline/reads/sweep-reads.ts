@@ -11,9 +11,9 @@ interface SweepBatchOptions {
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Keeps the read with this span open on the list's logical clock until the returned function is called. Until then, overlaps of other
-   * reads with this one are still detected. Undefined if records can be requested by key, because such a request then shows whether a
-   * record is absent, and the span of the page does not matter.
+   * Keeps the read with this span open on the list's logical clock until the returned function is called, so that overlaps of other reads
+   * with it are detected until then. Undefined if records can be requested by key: such a request itself shows whether a record is absent,
+   * so the span of the page does not matter.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
   /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */

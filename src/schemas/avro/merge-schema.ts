@@ -22,8 +22,8 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
 }
 
 /**
- * Returns the fields of a record type, with the fields added that `described` has and the record type, or a record type nested in it,
- * lacks. Returns `place.fields` itself if no field is lacking.
+ * Adds to the fields of a record type those fields of `described` that it lacks, also within nested record types, and returns the result.
+ * Returns `place.fields` itself if no field is lacking.
  */
 function filledUp(
   place: FieldParent,

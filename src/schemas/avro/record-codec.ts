@@ -165,7 +165,10 @@ class ImageCodec implements RecordCodec {
     return record as JsonObject;
   }
 
-  /** Appends `nulls` and `unmapped` to the typed fields in the output, and returns the image. */
+  /**
+   * Completes the image of a record: appends `nulls` and `unmapped` to the typed fields in the output, and returns the output. Calls
+   * `onUnknown` if the record has a member for which the schema has no field.
+   */
   #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
     const out = this.#out;
     if (residue.hasUnknown) onUnknown?.();

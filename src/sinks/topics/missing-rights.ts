@@ -48,7 +48,7 @@ export async function missingTopicRights(
 }
 
 /**
- * Returns the right to read from a Kafka group, which members need, if this client's user lacks it; otherwise an empty array.
+ * Returns the right `Read` on a Kafka group, which the group's members need, if this client's user lacks it; otherwise an empty array.
  *
  * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the Kafka group.
  */

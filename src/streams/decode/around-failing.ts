@@ -73,8 +73,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Forgets the known failing offsets within one page, so that a failing record of this page is searched for again. `isDated`: whether the
-   * page belongs to a window of dates.
+   * Forgets which list offsets within one page are known to fail, so that the failing records of the page are searched for again.
+   * `isDated`: whether the page belongs to a window of dates.
    */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const places = this.#of(isDated);
@@ -90,8 +90,8 @@ export class FailingOffsets {
 /** Maximum number of consecutive failing records that are left out of a page as gaps. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
 /**
- * Minimum number of records to read after a failing one, in a list that is read in whole pages. If it is too small, the next page, which
- * overlaps this one, contains the failing record again.
+ * Minimum number of records to read after a failing record, in a list that is read in whole pages. If it is too small, the scan's next
+ * page, which overlaps the current one, contains the failing record again.
  */
 const MIN_RECORDS_BEHIND = 20;
 

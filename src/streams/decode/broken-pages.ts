@@ -189,9 +189,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the broken records in `row` alone once more, the first at list offset `offset` and the others at the offsets after it. Emits
-   * the end of the last request's span. Errors with `API_ANSWER` if a record does not begin with the same characters as before: it has
-   * moved within the list.
+   * Requests each broken record in `row` once more, by a request for one record: the first at list offset `offset`, the others at the
+   * offsets after it. Emits the logical time at which the last request ended. Errors with `API_ANSWER` if a record does not begin with the
+   * same characters as before, because it has then moved within the list.
    */
   #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
     return from(row).pipe(

@@ -63,8 +63,8 @@ export class DatedPatience {
   }
 
   /**
-   * Returns the error to report for `cause`, an error of the query with dates. If the query was given up because of `cause`, this is an
-   * `API_STATUS` error that says so and from which {@link giveUpReason} gets the reason; otherwise it is `cause` itself.
+   * Returns the error to report for `cause`, an error of a query by modification date. If `cause` made this patience run out, the result is
+   * an `API_STATUS` error that says so and from which {@link giveUpReason} gets the reason; otherwise it is `cause` itself.
    */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;

@@ -74,7 +74,7 @@ export interface RefreshTokens {
    * @throws CellarstreamError `STATE_FOLDER` if that fails. Later calls of `begin` return the token nevertheless.
    */
   replace(token: string): void;
-  /** Ends the request for a token that `begin` has begun, so that another process may begin one. */
+  /** Releases the right to renew the token, which `begin` has acquired. Another process may then renew it. */
   end(): void;
 }
 

@@ -340,9 +340,9 @@ function isGone({ status, text }: HttpResponse, gone: readonly number[]): boolea
 }
 
 /**
- * Lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header, less the duration of the request
- * and the part of the response's age that the `Date` header does not show. Without the header it is computed from the server's time at the
- * login.
+ * Lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header, minus the duration of the
+ * request, minus the age of the response as far as `Date` does not include it. Without the header, it is computed from the server's time at
+ * the login; undefined if that is unknown, too.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,

@@ -46,8 +46,8 @@ export interface DatedAnswer {
   /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
   /**
-   * The request's address, which identifies repeated requests. Undefined for requests that are not repeated, such as those for date
-   * windows. Default undefined.
+   * Address of the request, by which the response is compared with earlier ones to detect copies from a cache. Undefined (the default) if
+   * it is not compared, because the request is not repeated, such as one for a date window.
    */
   readonly address?: string | undefined;
 }

@@ -25,7 +25,7 @@ export interface ServerClock {
   latest(localTime: number): number;
   /**
    * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
-   * Undefined before the first `Date` header. `localTime`: the current local time.
+   * Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
    */
   now(localTime: number): number | undefined;
   /**
@@ -103,8 +103,9 @@ class EstimatedClock implements ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp that is later than the server's `Date`, in epoch ms with `#correctionMs` added; undefined if there is none. Once `Date`
-   * has passed it, it becomes `#newest`. Earlier stamps that are also later than `Date` are not stored, as polls read their records again.
+   * Newest stamp seen that is still later than the server's `Date`, in epoch ms with `#correctionMs` added; undefined if there is none.
+   * Once `Date` has passed it, it becomes `#newest`. Earlier stamps that are also later than `Date` need not be stored, as polls read their
+   * records again.
    */
   #ahead: number | undefined;
   #reachMs = 0;

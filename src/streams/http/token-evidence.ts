@@ -45,14 +45,14 @@ export interface TokenUse {
 
 interface RefusalState {
   /**
-   * Number of refusals of the token by the list since the list last accepted it. Not counted are refusals of requests that were sent before
-   * the pause after an earlier refusal was over (`retryAt`).
+   * Number of failures of the list's requests since the list last accepted the token: refusals of the token, and failures that may be due
+   * to it. Each counted failure sets `retryAt`. Failures of requests that were sent before that time are not counted.
    */
   readonly count: number;
   readonly newest: RequestTimes;
   /**
-   * Whether the list, and not the token, is the cause of the list's refusals: the server accepted the token before and after one of them
-   * (see `wasAcceptedDuring`).
+   * Whether the refusals are due to the list and not to the token: the server accepted the token before and after one of the refusals (see
+   * `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
   /** When requests for the list may be sent again, in ms on the scheduler's clock. */

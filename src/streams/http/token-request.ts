@@ -115,7 +115,10 @@ export function tokenRequestOf(
   };
 }
 
-/** Returns the statuses with which a server may refuse a login; none if the description gives the status another meaning than `token`. */
+/**
+ * Returns the HTTP statuses with which a server may refuse a login. `meaning`: meaning of the response's status according to the
+ * description. If the description gives the status a meaning other than `token`, the response is no refusal, and the result is empty.
+ */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];
 }

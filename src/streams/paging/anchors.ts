@@ -92,7 +92,10 @@ export interface JoinOptions {
  * that steps back several times meets no anchor.
  */
 const ANCHORED_PAGES = 4;
-/** Maximum length of {@link Position.earlier}: number of pages, in a list paged by record key, to whose starts a scan can step back. */
+/**
+ * Maximum number of earlier pages to whose starts a scan can step back, in a list that is paged by record key. It limits the length of
+ * {@link Position.earlier}.
+ */
 export const MAX_EARLIER = ANCHORED_PAGES;
 /**
  * Number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a scan that
@@ -304,9 +307,9 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
 }
 
 /**
- * Chooses anchors on a page: its last records, which the next page overlaps, and a few that are spread over the page, for steps back. The
- * last anchor and every fifth before it get a digest of content instead of bytes, because a server may send the same record in different
- * bytes the next time.
+ * Chooses a page's anchors (records by which later pages are joined to it): its last records, which the next page overlaps, and a few that
+ * are spread over the page, in case the scan steps back. The last anchor and every fifth before it get a digest of content instead of
+ * bytes, because a server may send the same record in different bytes the next time.
  */
 function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   const { length } = page;

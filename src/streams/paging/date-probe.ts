@@ -90,9 +90,9 @@ export function* dateProbe(
 }
 
 /**
- * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that a narrow window there returns the
- * record. Tries 0 and `known`, the offset measured before, first. The finding is `no-dates` if the list ignores dates or returns no records
- * for them, and `unknown` if the responses do not show the offset.
+ * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that the list returns the record with
+ * that stamp for a narrow window around the sum. Tries 0 and `known`, the offset measured before, first. The finding is `no-dates` if the
+ * list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
  */
 function* search(
   now: number,
@@ -137,10 +137,10 @@ function* search(
 }
 
 /**
- * Finds out whether the list misinterprets the end of poll windows. A generator of trial requests that returns true if it does. It compares
- * two windows that begin shortly before the stamp of a record: one ends in the past, the other as polls end theirs. The end is
- * misinterpreted if the first returns the record, and the second returns nothing or much older records. If the end is interpreted as
- * documented, one request is enough.
+ * Generator of trial requests that tests whether the list misinterprets the end of poll windows; returns true if it does. It compares two
+ * windows that begin shortly before the stamp (modification time) of a record: one that ends shortly after the stamp, and one that ends
+ * where the windows of polls end. The end is misinterpreted if the former returns the record, and the latter returns nothing or records
+ * that are more than a day older. If the first response already shows the end interpreted as documented, no further request is sent.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

@@ -50,9 +50,9 @@ const NEVER_HELD = 20;
  */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Fraction of a list's records that may go missing between two full scans. If more than this fraction and more than `NEVER_HELD_OF_SHORT`
- * keys do, their deletions are held back (not published), even if `DELETE_LIMIT_PERCENT` allows them, except that 100 percent allows
- * everything.
+ * Largest fraction of a list's records that may go missing between two full scans. If more go missing, and they are more than
+ * `NEVER_HELD_OF_SHORT`, their deletions are held back (not published) even if `DELETE_LIMIT_PERCENT` allows them. With a limit of 100
+ * percent, nothing is held back.
  */
 const MAX_OF_SHORT = 1 / 3;
 

@@ -276,7 +276,7 @@ export class ListDates {
   }
 }
 
-/** Returns the name of the parameter that sends a variable; undefined if no parameter does. */
+/** Returns the name of the request parameter whose value contains `variable` (a bound of a date window); undefined if none does. */
 function parameterWith(variable: 'from' | 'to', parameters: Parameters): string | undefined {
   return Object.keys(parameters).find((name) =>
     variablesIn(String(parameters[name])).includes(variable),

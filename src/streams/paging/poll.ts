@@ -165,8 +165,9 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * How far the windows reach back if the records' stamps may be local times: argument `reach` of {@link ServerClock.mark}. `near` for a
-   * chain for new records that runs beside a lookback chain, otherwise `far`, which is further.
+   * Argument `reach` of {@link ServerClock.mark}: when to begin windows earlier because the records' stamps may be local times. `near`: if
+   * all new changes that polls have read had stamps more than 15 minutes behind `Date`. `far`: already if all stamps seen are that far
+   * behind. It is `near` for the chain for new records if a lookback chain runs beside it, otherwise `far`.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;

@@ -174,7 +174,7 @@ interface Comparison {
   readonly differing: ReadonlySet<string>;
 }
 
-/** Smallest fraction of the comparisons in which a field differs that is taken to differ in every response. */
+/** Fraction of the comparisons in which a field has to differ, at least, to be considered different in every response. */
 const LEAST_SHARE = 1 / 4;
 /**
  * Minimum number of records in which a field differs before its name is returned. A name that only one record has may be a key of a map,

@@ -328,8 +328,8 @@ export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: numbe
 }
 
 /**
- * Returns the sweep's progress after the number of missing keys was compared with the deletion limit. If keys came back, so that earlier
- * sweeps were wrong (`hasRecovered`), these sweeps prove no deletions any more.
+ * Returns the sweep's progress with the result of comparing the missing keys with the deletion limit. If keys came back (`hasRecovered`),
+ * earlier sweeps were wrong and do not count as proof of deletions from then on.
  */
 export function limitJudged(
   sweep: SweepProgress,

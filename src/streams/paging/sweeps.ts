@@ -198,8 +198,8 @@ class Sweeper {
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
   /**
-   * Emits once all steps that this sweeper has emitted are stored. A step holds a page slot until it is stored, so this acquires the slot,
-   * and releases it at once.
+   * Emits once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until it
+   * is stored, and releases it at once.
    */
   readonly #stepsDone$: Observable<void>;
   #requests = 0;
@@ -441,7 +441,9 @@ class Sweeper {
     return Math.min(remainingMs, Math.max(this.#pauseLeftMs(), tookMs));
   }
 
-  /** Remaining wait for the next sweep, in ms. It is shorter if missing keys wait for a proof. */
+  /**
+   * Remaining wait until the next sweep begins, in ms. It is shorter while missing keys wait for the proof that their records were deleted.
+   */
   #pauseLeftMs(): number {
     const { pace, deletions } = this.#options;
     const spacingMs = pace.spacingMs?.() ?? 0;

@@ -58,7 +58,7 @@ export interface Gate {
    * their lanes.
    */
   want(): void;
-  /** Emits when the gate may open earlier than {@link opensAt} has returned. The caller then calls {@link opensAt} again. */
+  /** Emits when a start may be allowed earlier than {@link opensAt} last returned. The caller then calls {@link opensAt} again. */
   readonly opened$: Observable<unknown>;
 }
 
@@ -325,7 +325,10 @@ class Bucket {
     this.#drain();
   }
 
-  /** Returns an observable that waits until the quota allows a start, then calls `take`, emits its result and completes. */
+  /**
+   * Returns an observable that waits until `lane` and all of `others` (lanes of further quotas) allow a start, then calls `take` with the
+   * time of the start, in ms, emits its result and completes.
+   */
   #token<T>(
     lane: Lane,
     others: readonly SharedLimit[],

@@ -180,8 +180,8 @@ interface Program {
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
   /**
-   * Steps of JSON Pointers to values, by the id of the value's type: for the type of a field the step to that field; for the item type of
-   * an array an empty text.
+   * Last steps of the JSON Pointers to values, by the id of the value's type. For the type of a field: the step to that field. For the item
+   * type of an array: an empty text, because that step is the item's index.
    */
   readonly steps: readonly string[];
 }
