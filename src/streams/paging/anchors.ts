@@ -68,8 +68,8 @@ export interface JoinResult {
   readonly adrift: boolean;
   /**
    * True if the page has records with the keys of anchors (records that the scan read before), but none of them has a digest that could be
-   * compared. This happens when nothing but a record's key is comparable and too few records precede it on the page. Stepping back does not
-   * help then, because pages overlap by too few records.
+   * compared. This happens when all fields except the key are ignored: the digest then includes the keys of several preceding records, and
+   * the page has too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }

@@ -51,7 +51,7 @@ export type SweepStep =
     }
   /** Keys that count as seen although the sweep has not read them: their records are new, and a lagging replica may not show them yet. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
-  /** The missing keys were checked against the deletion limit. */
+  /** The numbers of missing keys were compared with the deletion limit (`DELETE_LIMIT_PERCENT`); `verdict` is the result. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
@@ -377,9 +377,9 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key, and then each record that stays missing once more, `proofMs` after its first request. If the
-   * next sweep is due before that, this sweep waits only until then, but at least as long as it has taken so far. It leaves the second
-   * requests that are not due yet to the next sweep.
+   * Requests the record of each missing key, and then each record that stays missing a second time, at least `proofMs` after its first
+   * request. The wait between them ends early if the next sweep becomes due, but lasts at least as long as the sweep has taken so far.
+   * Records whose second request would still be too early are left to the next sweep.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>

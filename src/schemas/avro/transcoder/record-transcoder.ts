@@ -121,8 +121,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds an object member without a field to `residue`, the values that no Avro field can hold. `note`, a message of the WebAssembly
-   * transcoder, says where the member is in `source`. Returns the member's name; undefined if the whole object has to be parsed.
+   * Adds an object member for which the schema has no field to `residue`, the values that no Avro field can hold. `note`, a message of the
+   * WebAssembly transcoder, says where the member is in `source`. Returns the member's name; undefined if the member could not be read this
+   * way, and the record has to be parsed as a whole.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
