@@ -246,8 +246,8 @@ class AnchorPage {
   }
 
   /**
-   * Whether the record at index `place` is the same as when an anchor with this digest was chosen. The digest is one of the record's
-   * content, or of its bytes.
+   * Whether the record at index `place` is unchanged since it was chosen as an anchor (a record by which later pages are joined to its
+   * page) with this digest, of its content or of its bytes.
    */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));

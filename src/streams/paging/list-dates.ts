@@ -58,7 +58,10 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
+/**
+ * Minimum length, in ms, to which poll windows are limited for a server that refuses long ones. A window that long is not halved any
+ * further.
+ */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {

@@ -244,7 +244,10 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Emits the next step once the page slot is free. The previous step holds the slot until it has been stored. */
+  /**
+   * Emits the next step once the sweep has a free page slot (capacity to process one page). The previous step holds the slot until it has
+   * been stored.
+   */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
