@@ -58,10 +58,7 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/**
- * Minimum length, in ms, to which poll windows are limited for a server that refuses long ones. A window that long is not halved any
- * further.
- */
+/** Lowest limit, in ms, that is set for the length of poll windows because the server refuses longer ones. */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {

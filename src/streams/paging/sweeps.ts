@@ -88,7 +88,7 @@ export interface HeldDeletions {
 interface SingleReads {
   /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether a key can be requested. If not, it is never published as deleted. */
+  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 
