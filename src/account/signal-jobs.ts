@@ -138,7 +138,10 @@ export class SignalJobs {
     });
   }
 
-  /** Emits new jobs. Must be called after the whole batch is applied, because the batch may also contain their acknowledgements. */
+  /**
+   * Emits the jobs of new requests. Must be called after the whole batch is applied, because it may also contain the acknowledgements of
+   * these requests.
+   */
   #emit(jobs: readonly SignalJob[]): void {
     for (const job of jobs) this.#newJobs$.next(job);
   }

@@ -185,7 +185,7 @@ class ApiCheck {
   readonly #quota: Quotas;
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
-  /** Errors when retries are pointless: after a permanent error, or after too many failed logins. */
+  /** Ends the check with an error that no retry can resolve: a permanent error of a request, or the last of too many failed logins. */
   readonly #lasting$ = new Subject<never>();
   /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
   readonly #granted$ = new Subject<string>();

@@ -24,7 +24,7 @@ interface TokenErrors {
   readonly settings: string;
   /** Name of the setting with the file of certificate authorities. */
   readonly ca: string;
-  /** Code of errors after which a retry may succeed. */
+  /** Code of the errors that are temporary, such as a connection failure: a later request to the token endpoint may succeed. */
   readonly unreachable: ErrorCode;
   /** Code of errors that last until an operator changes the settings or the identity provider. */
   readonly refused: ErrorCode;

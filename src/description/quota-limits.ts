@@ -35,7 +35,10 @@ const MAX_PER_MINUTE = 1_000_000;
 /** Largest number of requests in a limit per second, such as `10/s`; a larger number counts as this one. */
 const MAX_PER_SECOND = 10_000;
 
-/** Returns the limits of a description. A list's own limit replaces the API's limits `per list`; the limits `per key` apply as well. */
+/**
+ * Returns the request quotas of a description: of the API key or of any list, of each list, and of logins. A list's own quota replaces the
+ * API's limits `per list`; the limits `per key` apply as well.
+ */
 export function describedQuota(description: {
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];

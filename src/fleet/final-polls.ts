@@ -26,7 +26,7 @@ export function finalPolls(scheduler: SchedulerLike): FinalPolls {
   const allPolled$ = new Subject<void>();
   /** Lists of which a complete poll has been published. The final polls are done once each of these lists has been polled once more. */
   const lists = new Set<string>();
-  /** Lists whose final poll is not published yet; undefined until the final polls begin. */
+  /** Lists whose final poll, the last one before the account is released, is not published yet; undefined until the final polls begin. */
   let waiting: Set<string> | undefined;
 
   return {

@@ -12,8 +12,8 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic, with the account's name as the Kafka key. `runs` and `released` are written under the
- * transactional id of the account's ledger, so that a fenced instance can't write them.
+ * Messages about an account in the fleet's topic, with the account's name as the Kafka key. The types `runs` (a committed claim) and
+ * `released` are written under the transactional id of the account's ledger, so that a fenced instance can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
   /**

@@ -82,7 +82,7 @@ export class LocalAccount {
    * that the previous owner had released the account or had crashed. Undefined before that, and after the API's first response to this
    * instance.
    */
-  #silentSince: number | undefined;
+  #handoverSince: number | undefined;
   /**
    * State of the account in the fleet's topic when this instance last announced the account's quarantine. While this is still the newest
    * state, the announcement has not been read back from the topic, and it is not repeated.
@@ -131,7 +131,7 @@ export class LocalAccount {
     const { run } = this;
     const now = scheduler.now();
     const isAssigned = assigned.get(account) === instance;
-    if (isAssigned && run.phase !== 'running') this.#watchSilence(newest);
+    if (isAssigned && run.phase !== 'running') this.#watchHandover(newest);
     const step = nextStep({
       ...{ instance, generation, members, account: this.#topicState, isAssigned },
       hasApiKeyConflict: apiKeyConflicts.has(account),
@@ -196,7 +196,7 @@ export class LocalAccount {
     const { account } = this.config;
     if (this.#quarantineBasis === this.#topicState) return;
     this.#quarantineBasis = this.#topicState;
-    this.#silentSince = undefined;
+    this.#handoverSince = undefined;
     announcements.quarantined(account).then(
       () => fleetHooks.onQuarantined?.({ account }),
       () => (this.#quarantineBasis = undefined), // the next step tries again
@@ -225,18 +225,18 @@ export class LocalAccount {
   }
 
   /**
-   * Sets `#silentSince`, the time at which the handover of the account to this instance begins. Called while the account is assigned to
+   * Sets `#handoverSince`, the time at which the handover of the account to this instance began. Called while the account is assigned to
    * this instance and not served by it. Does nothing if no other instance owned the account before.
    */
-  #watchSilence({ members }: GroupGeneration): void {
+  #watchHandover({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;
     const { owner, releasedBy } = this.#topicState ?? {};
     const last = owner?.instance ?? releasedBy;
     if (last === undefined || last === instance) return;
-    this.#silentSince =
+    this.#handoverSince =
       owner !== undefined && members.has(last)
         ? this.#releaseRequestedAt
-        : (this.#silentSince ?? this.#releaseRequestedAt ?? scheduler.now());
+        : (this.#handoverSince ?? this.#releaseRequestedAt ?? scheduler.now());
   }
 
   /**
@@ -245,8 +245,8 @@ export class LocalAccount {
    */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;
-    const since = this.#silentSince;
-    this.#silentSince = undefined;
+    const since = this.#handoverSince;
+    this.#handoverSince = undefined;
     if (since === undefined) return;
     const elapsedMs = context.scheduler.now() - since;
     fleetHooks.onHandover?.({ account: this.config.account, elapsedMs });
@@ -255,7 +255,7 @@ export class LocalAccount {
   #failed(error: unknown, delayMs: number): void {
     const { fleetHooks } = this.#options;
     const { account } = this.config;
-    this.#silentSince = undefined; // the failure is reported by other hooks
+    this.#handoverSince = undefined; // the failure is reported by other hooks
     if (isFenced(error)) fleetHooks.onFenced?.({ account });
     fleetHooks.onAccountFailed?.({ account, error, delayMs });
   }

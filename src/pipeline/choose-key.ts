@@ -26,8 +26,8 @@ export interface ChosenKey {
    */
   readonly beganAt: number | null;
   /**
-   * Whether the list had no records when its first page was requested for the first time. If so, all its records were created later. False
-   * if the key was known without a request.
+   * Whether the list had no records when its first page was requested for the first time. If so, all its records were created later. Always
+   * false if the key fields were known without a request, from published events or from the description.
    */
   readonly wasEmpty: boolean;
 }

@@ -30,7 +30,10 @@ export interface ListEventsOptions {
   readonly checkpoint: Checkpoint;
   /** Records that wait for a confirming second read. The same object each time the task is opened again after a failure. */
   readonly confirmations: Confirmations;
-  /** Key fields of the records, and the state of the list when they were chosen. */
+  /**
+   * Key fields of the records; also whether (`wasEmpty`) and when (`beganAt`) the list was seen without records before the key fields were
+   * chosen.
+   */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;

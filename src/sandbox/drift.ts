@@ -69,8 +69,8 @@ export class Drift {
   }
 
   /**
-   * Returns the text to serve for a new version of a record: `text` altered by the drift rules. If they alter it, the unaltered `text` is
-   * stored for {@link plain}.
+   * Applies the list's drift rules (simulated changes of the form of records, such as a renamed field) to `text`, the JSON text of a new
+   * version of a record, and returns the text to serve. If it differs, the unaltered `text` is stored for {@link plain}.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);

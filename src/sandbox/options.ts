@@ -39,7 +39,8 @@ export interface Readings {
    */
   readonly parameterZone: Zone;
   /**
-   * Zone in which responses show `created_at` and `updated_at`, as text without a zone; `truth` shows UTC. Default null: UTC, with a `Z`.
+   * Time zone in which responses show `created_at` and `updated_at`, as text without a zone. Null, the default: UTC, with a `Z`. Does not
+   * affect `SandboxAccount.truth`, which always has UTC.
    */
   readonly stampZone: Zone | null;
   /** Whether a date parameter later than the server's clock is accepted, or refused with 400. Default `accept`. */

@@ -76,7 +76,7 @@ export class SortedIds {
     return block ? rank + placeIn(block, isBefore) : rank;
   }
 
-  /** Returns the ids from index `start` (included) to index `end` (excluded). */
+  /** Returns the ids at the indexes from `start` (included) to `end` (excluded) of the sequence. */
   slice(start: number, end: number): number[] {
     const found: number[] = [];
     let skip = start;

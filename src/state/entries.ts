@@ -148,9 +148,9 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether the `lastSeenSweep` of a stored mark is `since` or `since + 1`. For speed, reads only this number, and does not verify the
- * checksum. If the result is false, the number may still be higher: the caller has to unpack the mark. A damaged number that equals one of
- * the two is detected one sweep later, when the mark is unpacked.
+ * Whether `lastSeenSweep`, the number of the newest sweep in which a key was seen, is `since` or `since + 1` in the key's stored mark
+ * `packed`. For speed, reads only this number, and does not verify the checksum. If the result is false, the number may still be higher:
+ * the caller has to unpack the mark. A damaged number that equals one of the two is detected one sweep later, when the mark is unpacked.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

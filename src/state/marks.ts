@@ -103,7 +103,8 @@ export class Marks {
   }
 
   /**
-   * Returns the head of a run: when it was last seen and last read. At least one mark must refer to the run.
+   * Returns the head of the run (adjacent records that are recognized as a unit) with this id: in which sweeps it was last seen and last
+   * read. At least one mark (entry of a key) must refer to the run.
    *
    * @throws CellarstreamError `STATE_DAMAGED` when the head is missing.
    */

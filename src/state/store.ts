@@ -53,7 +53,10 @@ export interface TaskMemory {
   readonly schemaIds: readonly number[];
   /** The images include all events of the task up to this sequence number. */
   readonly whole: number;
-  /** If restoring the images from the topic is unfinished: number of events after sequence number `whole` that were read. Otherwise 0. */
+  /**
+   * Number of events after sequence number `whole` that an unfinished restore of the images has read from the topic so far; 0 if no restore
+   * is unfinished.
+   */
   readonly found: number;
   /**
    * Id of the instance that has begun to restore the images from the whole topic and has not finished; undefined if there is none. While it

@@ -73,7 +73,7 @@ export class GuestPermits {
     this.#options = options;
   }
 
-  /** Emits each batch of permits once it is acquired; errors if no permits can be acquired. */
+  /** Emits each batch of permits (a permit is the right to send one request) once it is acquired; errors if no permits can be acquired. */
   get batches$(): Observable<PermitBatch> {
     return this.#batches$;
   }

@@ -110,8 +110,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Publishes the batch's messages and the task's cursor in one transaction, then stores the images of the records and the notes about
-   * them.
+   * Publishes the batch's messages and the task's cursor in one Kafka transaction. Then stores the batch's images (records as they were
+   * published) and its {@link TaskNotes}, which exist only on this machine.
    *
    * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown.
    */

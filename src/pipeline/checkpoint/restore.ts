@@ -99,7 +99,7 @@ function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** Whether the images in the store are valid. If they are not, the store is cleared. */
   readonly keepsImages: boolean;
-  /** Task memory of the store when the restore begins. Its offsets say where reading the topic begins. */
+  /** State that the store has beside the images when the restore begins. Its offsets say where reading the list's topic begins. */
   readonly memory: TaskMemory;
   /**
    * Task memory of a store without images. If stored images turn out to lack events, the store is cleared, and the restore begins again

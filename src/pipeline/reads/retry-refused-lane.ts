@@ -16,7 +16,10 @@ const MAX_MS = 10 * 60_000;
  */
 export function retryRefusedLane<T>(options: {
   readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
-  /** Whether the list is still read by other streams, such as polls. If not, the error is passed on, and the whole list is retried. */
+  /**
+   * Whether other streams, such as polls, read the list as well. If not, the refusal is passed on as an error, which makes all reads of the
+   * list begin again.
+   */
   readonly hasOtherLanes: () => boolean;
   /** Called each time the API refuses a request, before the pause after which the operator resubscribes. */
   readonly onRefused?: () => void;

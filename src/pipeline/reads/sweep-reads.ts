@@ -23,10 +23,10 @@ interface SweepBatchOptions {
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * The function that `hold` returned for the read of the sweep's newest page. It is called at the sweep's next page or at its end. Until
-   * then the read stays open, because steps of kind `absent` use its span after the page is settled.
+   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock; undefined if no read is held open. Called
+   * at the sweep's next page or at its end, because steps of kind `absent` use the span of that read after the page is settled.
    */
-  let letGo: (() => void) | undefined;
+  let endRead: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
     lane: 'sweep',
@@ -38,8 +38,8 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
   return (step) => {
     switch (step.kind) {
       case 'page':
-        letGo?.();
-        letGo = hold?.(step.page.answer.span);
+        endRead?.();
+        endRead = hold?.(step.page.answer.span);
         return batch(step, lane.splitAndTellClock(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
@@ -66,7 +66,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
         return batch(step, nothing(emptySpan()));
       case 'end': {
         const result = nothing(emptySpan()); // its span begins before the hold ends, so that the clock forgets nothing in between
-        letGo?.();
+        endRead?.();
         return { ...batch(step, result), certifyJobs: certifyJobs() };
       }
     }

@@ -169,8 +169,9 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Selects the new members that become fields, and infers their types. Key fields come first, then the most frequent members. The result has
- * at most `room` fields, including nested ones; a member with more fields than are left becomes JSON text.
+ * Selects which of an object's members without a field get one in the schema, and infers the types of these fields. Key fields come first,
+ * then the most frequent members. The result has at most `room` fields, including nested ones; a member with more fields than are left
+ * becomes JSON text.
  */
 function admittedMembers(
   place: RecordNode,

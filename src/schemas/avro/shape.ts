@@ -189,7 +189,10 @@ function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey
   return values;
 }
 
-/** Appends a value to the list of its key in `values`, unless the value is null or undefined, or the key can't become a field. */
+/**
+ * Adds `value` to the values that are collected for the member name `key`, to infer the type of an Avro field from them. Ignored: null,
+ * undefined, and values of a name that can't become a field.
+ */
 export function noteValue(
   values: Map<string, JsonValue[]>,
   key: string,

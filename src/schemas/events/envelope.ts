@@ -194,7 +194,10 @@ class ChangeEventCodec implements EnvelopeCodec {
   readonly values: RecordCodec;
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
-  /** Type of the fields that `images` returns besides `before` and `after`. Decoding the others would create many unused strings. */
+  /**
+   * Avro type of an event's fields other than `before` and `after`, reduced to those that {@link EnvelopeCodec.images} returns. Decoding
+   * the others would create many unused strings.
+   */
   readonly #brief: avro.Type;
   readonly #toBrief: object;
   /** A record type without fields. Resolving an image to this type skips the image and yields the offset of its end. */

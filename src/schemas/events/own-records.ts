@@ -17,7 +17,10 @@ export interface StatusChangeEvent {
   readonly key: string;
   /** Kind of the object that has the status, by its name in the description of the API. */
   readonly subject: string;
-  /** Identity of the object among the elements of its array; null if the object is not an array element. */
+  /**
+   * Identifies the object that has the status among the elements of its array; null for the record itself, and for an object that is not in
+   * an array.
+   */
   readonly subject_id: string | null;
   /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */
   readonly field: string;

@@ -144,7 +144,10 @@ interface FoundArray<T> {
   /** Index of the first byte after the array's opening bracket. */
   readonly from: number;
   readonly end: number;
-  /** Index of the first byte after the value in which `elementsIn` has searched for the array. */
+  /**
+   * Index of the first byte after the JSON value that was passed to `elementsIn`: after the array itself, or after the outermost object
+   * around it.
+   */
   readonly after: number;
 }
 

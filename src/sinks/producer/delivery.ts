@@ -82,7 +82,7 @@ class Delivery {
   readonly #options: DeliveryOptions;
   readonly #delivered: Delivered[] = [];
   #lateCopyPossible = false;
-  /** Batches that the next pass sends, at most one for each partition. */
+  /** Batches to be sent next, at the same time: at most one for each partition. */
   #next: PendingBatch[] = [];
   #failures: BatchFailure[] = [];
 

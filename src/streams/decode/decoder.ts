@@ -83,9 +83,10 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 
 }
 
 /**
- * Creates a decoder that recognizes unchanged records by digests of their bytes, one record or one run at a time. Elements that it does not
- * recognize are passed to the decoder `next`. The key is guessed from the raw bytes, and the key's stored digest says how many bytes to
- * compare. A wrong guess does no harm, because bytes are accepted only if they have the stored digest.
+ * Creates a decoder that recognizes unchanged records by digests of their bytes, one record or one run (adjacent records with a common
+ * digest) at a time. Elements that it does not recognize are passed to the decoder `next`. The key is guessed from the raw bytes, and the
+ * key's stored digest says how many bytes to compare. A wrong guess does no harm, because bytes are accepted only if they have the stored
+ * digest.
  */
 export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
   const { keyFields, keyOf, stamps, payloadDigestOf } = options;

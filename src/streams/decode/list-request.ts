@@ -311,7 +311,10 @@ class PageReader {
     });
   }
 
-  /** Reads a page, around broken records if necessary. Errors with a `PageFailure` if the requests for the page are given up. */
+  /**
+   * Requests a page within the quota `limit`. If some of its elements are not JSON, reads the other records around them. Errors with a
+   * `PageFailure` once `patience` gives up the page.
+   */
   #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
     const { url, texts, logicalClock: clock } = this.#list;
     const request = (part: ListQuery) => this.#request(part, limit, 1);

@@ -29,8 +29,8 @@ const LIMIT_AFTER_MS = 10 * 60_000;
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
   /**
-   * Whether a failure is accepted as evidence of a cap. A refusal is accepted at once, any other failure only when {@link LIMIT_AFTER_MS}
-   * have passed since the first one.
+   * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
+   * once, any other failure only when {@link LIMIT_AFTER_MS} have passed since the first one.
    */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();

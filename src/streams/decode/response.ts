@@ -20,7 +20,9 @@ export interface ReportedPlace {
 export interface Answer {
   /** All records of the page. For records recognized together by their bytes (runs), the objects are created on access. */
   readonly data: readonly PageRecord[];
-  /** The records of `data`, in a form that creates the object of a record in a run only when it is accessed. */
+  /**
+   * The same records as in `data`. The objects of records that were recognized together by their bytes (a run) are created only on access.
+   */
   readonly records?: PageRecords | undefined;
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;

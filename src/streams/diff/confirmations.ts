@@ -106,7 +106,10 @@ const MAX_CREATED = 10_000;
  * other keys.
  */
 const MAX_REPLACED = 1_000;
-/** Maximum number of replaced images that are remembered per key. */
+/**
+ * Maximum number of replaced images (earlier published states of a record) that are remembered for each key. If it is too small, a lagging
+ * replica may revert a record that changes often.
+ */
 const MAX_IMAGES = 4;
 
 /**

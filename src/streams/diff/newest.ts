@@ -12,7 +12,10 @@ export interface NewestReads {
    * and its modification time in epoch ms (null if it has none).
    */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /** Remembers the content that a read showed. `same`: whether that content was already known. `updatedAt` in epoch ms. */
+  /**
+   * Remembers that the read `span` showed content of the record `key`. `updatedAt`: the record's modification time in epoch ms; null if it
+   * has none. `same`: whether the content is the one already known.
+   */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
   /** Remembers that a read showed the already known content of several keys. `members` returns each key once; it may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
@@ -52,7 +55,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
 class RememberedReads implements NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
-  /** Reads whose records are not in `#seen` yet, as the arguments of `sawAll`. They are added when `#seen` is next needed. */
+  /** Arguments of the calls of `sawAll` whose records are not in `#seen` yet. The records are added when `#seen` is next needed. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   #saws = 0;
   #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;

@@ -80,7 +80,10 @@ export function statusChanges(
 
 interface StatusObject {
   readonly subject: StatusTableSubject;
-  /** Identity of the object among the elements of its array; null for the record itself, and for an object that is not in an array. */
+  /**
+   * Identifies the object that has the status fields among the elements of its array. Null for the record itself, and for an object that is
+   * not in an array.
+   */
   readonly subjectId: string | null;
   /** The object with the status fields; undefined if the record lacks it. */
   readonly value: JsonValue | undefined;

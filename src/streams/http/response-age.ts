@@ -114,8 +114,8 @@ class AgeEstimator implements AnswerAges {
   /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
   /**
-   * For each request address, the first of the consecutive responses with the same `Date` header as the latest one, which may be its copies
-   * from a cache. The least recently requested address comes first.
+   * For each request address, the first of the newest responses that all have the same `Date` header. The responses after it may be its
+   * copies from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 

@@ -75,7 +75,10 @@ export const MAX_ZONE_MS = 14 * 3_600_000;
 export const DST_MS = 3_600_000;
 /** Resolutions of stamps that are distinguished, in ms: day, hour, minute, second. Any other is treated as one millisecond. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
-/** Largest lag of a new stamp behind the server's `Date`, in ms: the lag of a slow clock plus the truncation of stamps to the day. */
+/**
+ * How far the modification time of a record that has just changed may be behind the server's `Date` header, in ms: the lag of a slow clock,
+ * plus a day, as some APIs truncate modification times to the day.
+ */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**

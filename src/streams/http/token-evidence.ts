@@ -64,9 +64,9 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long failures of queries by date or key are blamed on the query and not on the token, in ms. The time begins with such a failure that
- * was not due to the token. Further failures within it are not retried, provided that the list has meanwhile responded to a query of the
- * same kind with a page. If it is too small, each of many failing queries is repeated. If it is too large, a token that stops working is
+ * How long failures of a list's queries by date or key are blamed on the query and not on the token, in ms. The time begins with a failure
+ * that was shown not to be due to the token. Within it, such failures are not retried, provided that a query of the same list and kind has
+ * succeeded since then. If it is too small, each of many failing queries is repeated. If it is too large, a token that stops working is
  * noticed later.
  */
 const OWN_FAILURE_MS = 60_000;

@@ -68,8 +68,8 @@ export interface JoinResult {
   readonly adrift: boolean;
   /**
    * True if the page has records with the keys of anchors (records that the scan read before), but none of them has a digest that could be
-   * compared. This happens when nothing but a record's key is comparable and too few records precede it on the page. Stepping back does not
-   * help then, because pages overlap by too few records.
+   * compared. This happens when all fields except the key are ignored: the digest then includes the keys of several preceding records, and
+   * the page has too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }
@@ -250,8 +250,8 @@ class AnchorPage {
   }
 
   /**
-   * Whether the record at index `place` is the same as when an anchor with this digest was chosen. The digest is one of the record's
-   * content, or of its bytes.
+   * Whether the record at index `place` is unchanged since it was chosen as an anchor (a record by which later pages are joined to its
+   * page) with this digest, of its content or of its bytes.
    */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));

@@ -11,9 +11,15 @@ export interface HeldBack {
   readonly to: number;
   /** Number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
-  /** Number of keys in this range that were missing in the newest full scan. Their deletions are held back unless `isConfirmed`. */
+  /**
+   * Number of keys of this held-back range that were missing in the newest full scan. Their deletions are not published unless
+   * `isConfirmed`.
+   */
   readonly gone: number;
-  /** Number of published records when this range's keys went missing, less earlier missing ones. The limit is a percentage of it. */
+  /**
+   * Number of published records that were not missing yet when the keys of this range went missing. The deletion limit is a percentage of
+   * it.
+   */
   readonly known: number;
   /**
    * Whether the operator has raised the deletion limit so far that the keys of this held-back range are within it. If so, their deletions

@@ -58,7 +58,7 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
+/** Lowest limit, in ms, that is set for the length of poll windows because the server refuses longer ones. */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {

@@ -161,8 +161,8 @@ class OffsetPager implements Pager {
   }
 
   /**
-   * Tells the plan, once a page follows a short page (one with fewer records than requested), that the short page was not the last one: the
-   * server may serve no larger pages.
+   * Detects that the server serves no pages of the requested size: a short page (one with fewer records than requested) was followed by a
+   * page with records, so it was not the last one. Reports the short page to the page plan, which may then reduce the page size.
    */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;

@@ -20,8 +20,11 @@ export type ScanTrouble =
    */
   | 'short'
   /**
-   * Records may have been missed. Either the scan has been repeated as often as allowed, and still has read fewer distinct records than
-   * `total` or, if records can't be counted, in a changed order. Or the trouble is `endless`, and the list has no `total`.
+   * Records may have been missed at the end of the scan, in one of these cases:
+   *
+   * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
+   * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before.
+   * - The scan ended with the trouble `endless`, and the API reports no `total`.
    */
   | 'unsettled'
   /** The server claims a next page although pages bring no new records. The scan ends at this page. */

@@ -51,7 +51,7 @@ export type SweepStep =
     }
   /** Keys that count as seen although the sweep has not read them: their records are new, and a lagging replica may not show them yet. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
-  /** The missing keys were checked against the deletion limit. */
+  /** The numbers of missing keys were compared with the deletion limit (`DELETE_LIMIT_PERCENT`); `verdict` is the result. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
@@ -91,7 +91,7 @@ export interface HeldDeletions {
 interface SingleReads {
   /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether a key can be requested. If not, it is never published as deleted. */
+  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 
@@ -247,7 +247,10 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Emits the next step once the page slot is free. The previous step holds the slot until it has been stored. */
+  /**
+   * Emits the next step once the sweep has a free page slot (capacity to process one page). The previous step holds the slot until it has
+   * been stored.
+   */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
@@ -380,9 +383,9 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key, and then each record that stays missing once more, `proofMs` after its first request. If the
-   * next sweep is due before that, this sweep waits only until then, but at least as long as it has taken so far. It leaves the second
-   * requests that are not due yet to the next sweep.
+   * Requests the record of each missing key, and then each record that stays missing a second time, at least `proofMs` after its first
+   * request. The wait between them ends early if the next sweep becomes due, but lasts at least as long as the sweep has taken so far.
+   * Records whose second request would still be too early are left to the next sweep.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>

@@ -83,8 +83,8 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * When the newest of the answered requests was sent, in ms. A request whose response arrived before this time counts from its estimated
-   * arrival at the server. A request whose response arrived later counts from the arrival of the response.
+   * When the newest of the answered requests was sent, in ms. Against the quota, a request whose response arrived before this time counts
+   * from its estimated arrival at the server, and one whose response arrived later from the arrival of the response.
    */
   #confirmedUntil = -Infinity;
 

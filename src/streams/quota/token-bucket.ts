@@ -88,10 +88,10 @@ export interface Limit {
 }
 
 /**
- * Subscribes to `work` when `limit` allows a start. The start counts against the quota while the work is in flight, because the server
- * counts arrivals, and the time of arrival is not known. Then it counts for one more window. If `work` completed, that window begins up to
- * the minimum latency before the end; otherwise it begins the bucket's `lateMs` after the end (see `StartLog`). A request that the server
- * does not count ceases to count at its end.
+ * Subscribes to `work`, which sends a request, when `limit` allows a start. The start counts against the quota while the request is in
+ * flight and for one more window, because the server counts the request when it arrives, and that time is not known. If `work` completed,
+ * the window begins at its end, or earlier by up to the estimated minimum latency. Otherwise it begins the bucket's `lateMs` after the end
+ * (see `StartLog`). A request that the server does not count ceases to count at its end.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -119,7 +119,10 @@ export interface SharedLane extends LaneLimit, SharedLimit {
   together(others: readonly SharedLimit[]): Limit;
 }
 
-/** A lane as a lane of another bucket sees it, when a request needs a token of both: functions to wait for a token and to take it. */
+/**
+ * Access to a lane (a stream of requests with its own share of a quota) for requests that count against two quotas, and so need a token of
+ * this lane and one of a lane of another {@link TokenBucket}.
+ */
 export interface SharedLimit {
   /**
    * Returns the earliest time, in ms, at which the lane may start a request, as estimated at time `now`. Infinity while the lane's bucket

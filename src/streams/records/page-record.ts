@@ -225,7 +225,10 @@ export class PageRecord {
     return new PageRecord(facts) as this;
   }
 
-  /** Returns a copy of the record that has these bytes and their digest, and is not part of a run. */
+  /**
+   * Returns a copy of the record with the given bytes and their digest. The copy is a single record, even if this record is part of a run
+   * (adjacent records that are recognized together).
+   */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt, stamps } = this;
     const digest = digestOf(bytes, updatedAt);

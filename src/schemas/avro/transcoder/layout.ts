@@ -38,7 +38,7 @@ export const WINDOW_BYTES = 2 * WASM_PAGE;
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/** Byte offset, in the compiled entry of an Avro type, of the kind of the type: one of {@link ODD} to {@link ARRAY}. */
+/** Byte offset, within the compiled entry of an Avro type, of the number for the kind of type: one of {@link ODD} to {@link ARRAY}. */
 export const TYPE_KIND = 0;
 /** Byte offset, in the compiled entry of an Avro type, of the type's id: the index of its codec in the array `codecs` of `Program`. */
 export const TYPE_ID = 4;
@@ -146,7 +146,7 @@ export const NOTE_NULL = 0;
  */
 export const NOTE_HOLE = 1;
 /**
- * Kind of a note about an object member for which there is no field. {@link NOTE_FROM} and {@link NOTE_TO} enclose the member's name and
- * value.
+ * Kind of a note (message to JavaScript) about an object member for which the schema has no field. {@link NOTE_FROM} and {@link NOTE_TO}
+ * enclose the member's name and value.
  */
 export const NOTE_UNKNOWN = 2;

@@ -110,8 +110,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds to `residue` the object members without a field, which the notes `unknown` describe. Returns false if the whole object has to be
-   * parsed: a name occurs twice, or a member can't be read alone.
+   * Adds the object members for which the schema has no field to `residue`; the notes `unknown` describe them. Returns false if the record
+   * has to be parsed as a whole: a name occurs twice, or a member can't be read alone.
    */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
@@ -124,8 +124,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds an object member without a field to `residue`, the values that no Avro field can hold. `note`, a message of the WebAssembly
-   * transcoder, says where the member is in `source`. Returns the member's name; undefined if the whole object has to be parsed.
+   * Adds an object member for which the schema has no field to `residue`, the values that no Avro field can hold. `note`, a message of the
+   * WebAssembly transcoder, says where the member is in `source`. Returns the member's name; undefined if the member could not be read this
+   * way, and the record has to be parsed as a whole.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
@@ -139,7 +140,10 @@ export class RecordTranscoder {
     return hasEnded(source, note) ? key : undefined;
   }
 
-  /** Returns the path that consists of the root path `record` and the first `count` steps of the path in `note`. */
+  /**
+   * Returns the path from the record's root `record` along the first `count` steps of the path in a note (message of the WebAssembly
+   * transcoder) at address `note`.
+   */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
     for (let nth = 0; nth < count; nth++) place = place.child(this.#stepAt(note, nth));
