@@ -279,8 +279,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entry of each key in the ledger topic. The result includes, as `own`, the entry whose text is `text`; undefined if
-   * there is none. In that case the cached entries may be from a deleted topic, so the topic is first read again from its beginning.
+   * Reads the newest entry of each key in the ledger topic. The result includes, as `own`, the entry whose text is `text`. If it is
+   * missing, the cached entries may be from a deleted topic, so the topic is read again from its beginning. If it is missing there, too,
+   * `own` is undefined.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

@@ -14,7 +14,7 @@ interface DateForm {
   readonly end: 'ahead' | 'now' | 'none';
   /**
    * Notation of dates in requests. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of
-   * `.000Z`; `day`: the date without a time. If the API's times are not in ISO 8601: their {@link TimeFormat}.
+   * `.000Z`; `day`: the date without a time. If the API's times are not in ISO 8601, only their format is used.
    */
   readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
 }
