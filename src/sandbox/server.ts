@@ -57,8 +57,8 @@ interface AccountCall {
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
   /**
-   * Returns the account's response, changed by `fault`, if there is one. Not called if the quota refuses the request, or a fault replaces the
-   * response as a whole.
+   * Returns the account's response, changed by `fault` if there is one. Not called if the quota refuses the request, or a fault replaces
+   * the response as a whole.
    */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }

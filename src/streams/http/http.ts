@@ -215,7 +215,7 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
 /** Meaning of a response with an error status, where it differs from the built-in one. */
 export interface DescribedStatus {
   /**
-   * What happens after a response with this status: a retry as after a temporary error (`retry`), as after a used-up quota (`quota`) or
+   * Reaction to a response with this status: a retry as after a temporary error (`retry`), as after a used-up quota (`quota`) or
    * with a new token (`token`), or no retry (`final`). Undefined: the status code decides.
    */
   readonly meaning?: 'retry' | 'quota' | 'token' | 'final' | undefined;
