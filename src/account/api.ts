@@ -72,7 +72,10 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
-  /** Returns the function that sends requests of a list and does not decode the responses. `list` may be a modified copy. */
+  /**
+   * Returns the function that requests pages of a list and emits the responses without decoding their records. The argument may be a
+   * modified copy of a list's description.
+   */
   readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
 }

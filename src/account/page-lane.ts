@@ -126,8 +126,9 @@ export function pageLanes(
 type Tell = NonNullable<PagesOptions['onTrouble']>;
 
 /**
- * Scans a list whose total needs a request of its own. The total is requested before and after the scan. Each page gets the first total,
- * except the last page, which gets the second one, so that a change is noticed. A scan of a single page gets no total if the two differ.
+ * Scans a list whose total takes a separate request. The total is requested before and after the scan: the last page gets the second total,
+ * all others the first, so that a change of the total is noticed. If the scan has a single page and the two totals differ, the page gets no
+ * total.
  *
  * If the total changed and no record was reordered, the trouble `unsettled` is not reported: the change explains the number of records.
  */

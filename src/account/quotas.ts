@@ -55,7 +55,7 @@ export interface QuotasOptions {
   readonly hooks?: Pick<Hooks, 'onQuotaShared'>;
 }
 
-/** An open quota of one or several lists, with its lanes. */
+/** A quota in use by one or several lists, with its lanes and a count of the requests that others send against it. */
 interface OpenQuota {
   readonly quota: Quota;
   readonly lanes: BucketLanes;
@@ -267,7 +267,7 @@ export class Quotas {
     return opened;
   }
 
-  /** Opens a limit of `capacity` requests a second. Returns an empty array if `capacity` is undefined. */
+  /** Creates a limit of `capacity` requests a second. Returns an array with its bucket; an empty array if `capacity` is undefined. */
   #secondLimit(capacity: number | undefined): SharedBucket[] {
     if (capacity === undefined) return [];
     const { scheduler } = this.#options;

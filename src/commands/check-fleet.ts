@@ -15,7 +15,7 @@ import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import type { SettingsSource } from './one-account.ts';
 
-/** Number of accounts checked at the same time: each has connections of its own. */
+/** Number of accounts checked at the same time: each needs separate connections. */
 const MAX_AT_A_TIME = 4;
 
 /** Checks Kafka and the registry once, and the file, login and lists of each account. An account's checks give one finding. */

@@ -300,7 +300,7 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** Counts of records and events of a list published since the time `since` (monotonic, in ms). */
+/** Counts of the records and events of a list that were published since `since`, a time of `performance.now()` in ms. */
 interface PublishedTally {
   readonly since: number;
   records: number;

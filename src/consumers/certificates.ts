@@ -57,7 +57,10 @@ export function certificatesSource(
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, if its version publishes certificates. Check the prefix: accounts of a fleet share a topic with the prefix of the fleet';
-/** Number of messages at the end of the certificates topic searched first; each further search covers `WINDOW_GROWTH` times as many. */
+/**
+ * Number of messages, at the end of the certificates topic, that the first search covers. Each further search covers `WINDOW_GROWTH` times
+ * as many.
+ */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;
 

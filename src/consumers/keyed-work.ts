@@ -97,8 +97,8 @@ class BatchRun<E, R> {
   readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
   /**
-   * Queues of the items that are not done, one for each key, as indexes. The first item of a queue is ready, paused or in progress; the
-   * others wait for it.
+   * For each key, the queue of its items that are not done, as indexes of the batch's items. The first item of a queue is ready, paused or
+   * in progress; the others wait for it.
    */
   readonly #lines: Map<string | null, number[]>;
   /**
@@ -148,7 +148,7 @@ class BatchRun<E, R> {
     this.#inFlight.unsubscribe();
   }
 
-  /** Starts to process the first item of the batch that is ready. `Slots` calls this method when it has reserved a slot for that item. */
+  /** Starts to process the earliest ready item of the batch. `Slots` calls this method when it has reserved a slot for that item. */
   begin(): void {
     const index = this.#ready.shift()!;
     if (this.#ready.length > 0) this.#slots.request(this);

@@ -117,7 +117,7 @@ export class KeyTable {
     });
   }
 
-  /** Returns the index of the slot that holds the hash. If the table lacks the hash: of the free slot where it would be stored. */
+  /** Returns the index of the slot that holds the hash or, if none does, of the free slot where it would be stored. */
   #slotOf({ high, low }: Hash64): number {
     const mask = this.#values.length - 1;
     let at = low & mask;

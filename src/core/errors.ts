@@ -12,7 +12,7 @@ export type ErrorCode =
   /** The API responded with 429. */
   | 'QUOTA_EXCEEDED'
   /**
-   * The API responded with an error status that has no code of its own. The status decides whether the request is retried, unless the
+   * The API responded with an error status for which there is no other code. The status decides whether the request is retried, unless the
    * context has `canPass`: true makes the error temporary, false final.
    */
   | 'API_STATUS'

@@ -63,15 +63,15 @@ export const KAFKA_LIMITS = {
   /** Time limit for sending messages without a transaction. */
   send: { ms: 30_000 },
   /**
-   * Limit for requests about topics and consumer groups. If it is too small, requests fail while a new topic is being set up, or while a
-   * leader or coordinator is being elected.
+   * Time limit for requests about topics and consumer groups. If it is too small, requests fail while a new topic is being set up, or while
+   * a leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
   /** Limits for the requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
   /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
-  /** Limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
+  /** Time limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },
   /** Limit for finding out why a consumer group has no coordinator. The result only adds details to an error message. */
   errorDetail: { ms: 2_000 },

@@ -121,8 +121,8 @@ export interface StatusTableSubject {
   /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;
   /**
-   * Whether the field `time` has the time of a status change only if the object is new in the record. Later changes then use the record's
-   * modification time, as if there were no such field.
+   * Whether the field `time` states when the object was created. It is then the time of a status change only if the object is new in the
+   * record; later changes use the record's modification time.
    */
   readonly isTimeOfNew: boolean;
 }

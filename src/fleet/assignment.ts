@@ -23,7 +23,10 @@ export interface AssignmentOptions {
 /** Accounts assigned to each member, by member id. Every account whose file at least one member has appears exactly once. */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
-/** Fraction of the mean load by which each member's load may deviate from the mean without counting as imbalanced. */
+/**
+ * How far a member's load may deviate from the mean load before a rebalance moves accounts, as a fraction of the mean. A new owner that has
+ * an account's images may have a load higher than the lowest one by the same amount.
+ */
 export const BALANCE_TOLERANCE = 0.1;
 /**
  * Maximum weight of an account that moves, as a fraction of the load difference between the member that it leaves and the one that it

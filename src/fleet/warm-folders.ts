@@ -30,7 +30,7 @@ const RETENTION_MS = 3_600_000;
  * @param stateDir Contains one folder per account. Folders left by an earlier process count as unused from the time of this call.
  */
 export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFolders {
-  /** When each account's folder became unused, on the scheduler's clock; Infinity while it is in use. */
+  /** Time at which each account's folder became unused, in ms on the scheduler's clock; Infinity while it is in use. */
   const unused = new Map<string, number>();
   for (const entry of readdirSync(stateDir, { withFileTypes: true })) {
     if (entry.isDirectory() && hasImages(join(stateDir, entry.name))) {

@@ -170,7 +170,7 @@ export interface Hooks {
   /** A sweep of a list has ended, and the deletions that it detected have been processed. */
   readonly onSwept?: (swept: {
     resource: string;
-    /** Number of the sweep among the sweeps of the list. */
+    /** Number of the sweep; the sweeps of a list are numbered from 1. */
     number: number;
     /** Number of distinct keys that the sweep read. */
     records: number;
@@ -182,7 +182,10 @@ export interface Hooks {
      * and on the order of the keys in this sweep.
      */
     canProve: boolean;
-    /** Whether missing records can be requested individually: such requests then prove their deletions, and a weaker `proof` is enough. */
+    /**
+     * Whether missing records can be requested individually. Such requests then prove their deletions, so a weaker `proof` by the sweep is
+     * enough.
+     */
     canBeAsked: boolean;
   }) => void;
   /**
@@ -211,7 +214,10 @@ export interface Hooks {
   readonly onPublished?: (published: Published) => void;
   /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
-  /** A scan of a list met a condition because of which records may be missing or the scan takes longer. */
+  /**
+   * A condition (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset`: list offset of the
+   * page.
+   */
   readonly onTrouble?: (trouble: {
     resource: string;
     trouble: ScanTrouble;

@@ -21,8 +21,8 @@ export interface ChosenKey {
    */
   readonly isNew: boolean;
   /**
-   * Server time, in epoch ms, of the first response with a `Date` that showed the list as empty while the key was being chosen. Null if
-   * there was no such response.
+   * Time by the server's `Date` header, in epoch ms, of the first response with this header in which the list was still empty, so that no
+   * key could be chosen. Null if there was no such response.
    */
   readonly beganAt: number | null;
   /**

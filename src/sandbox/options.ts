@@ -71,7 +71,10 @@ export interface Readings {
    * nearest multiple (`nearest`). `multiples` refuses such a request with 400. Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
-  /** Smallest and largest page size that is used. A valid `pageSize` (1 to 1000) outside the range is clamped. Default [1, 1000]. */
+  /**
+   * Smallest and largest page size that the server uses. A requested `pageSize` (valid: 1 to 1000) outside this range is replaced by the
+   * nearest bound. Default [1, 1000].
+   */
   readonly pageSizes: readonly [least: number, most: number];
   /**
    * Values of `current_offset` and `page_size`: those that the server used (`used`), those of the request (`asked`), or no such fields

@@ -56,7 +56,10 @@ interface AccountCall {
   readonly account: ServedAccount;
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
-  /** Returns the account's response, with this page fault. Not called if the quota refuses the request or a fault replaces the response. */
+  /**
+   * Returns the account's response, changed by `fault` if there is one. Not called if the quota refuses the request, or a fault replaces
+   * the response as a whole.
+   */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }
 

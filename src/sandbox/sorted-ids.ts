@@ -19,6 +19,8 @@ export class SortedIds {
   #size = 0;
 
   /**
+   * Creates a sequence of the ids in `sorted`.
+   *
    * @param before Returns whether `a` comes before `b`; must be a strict total order.
    * @param sorted Initial ids, sorted by `before`.
    */
@@ -51,7 +53,12 @@ export class SortedIds {
     if (block.length === BLOCK) this.#split(at);
   }
 
-  /** Removes an id. @throws Error if the id is not where the order places it, or not in the sequence at all. */
+  /**
+   * Removes an id.
+   *
+   * @throws Error if the id is not at the position that the order determines: it was never added, or values on which the order depends have
+   * changed.
+   */
   remove(id: number): void {
     const isBefore = (other: number) => this.#before(other, id);
     const at = this.#blockOf(isBefore);

@@ -139,8 +139,8 @@ const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 export class Template {
   readonly #chunks: readonly TextSegment[];
   /**
-   * Time from `createdAt` to the latest other time in the template except `updated_at`, in ms. Only records that are at least this old can
-   * use the template.
+   * Time from a record's creation to the latest other date in the template except `updated_at`, in ms. Only records at least this old can
+   * use the template: otherwise this date would be in the future.
    */
   readonly lifeMs: number;
 

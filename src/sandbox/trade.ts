@@ -67,8 +67,8 @@ export class Trade {
   }
 
   /**
-   * Returns a number from 0 (inclusive) to 1 (exclusive), derived from an account's seed, by which accounts differ: the index of their
-   * first customer and the moments of their random changes are shifted by it. It is 0 for the first account, which has the sandbox's seed.
+   * Returns a number from 0 (inclusive) to 1 (exclusive), derived from an account's `seed`, that makes accounts differ: it shifts the index
+   * of their first customer and the times of their random changes. It is 0 for the first account, whose seed is the sandbox's.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;

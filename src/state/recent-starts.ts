@@ -43,7 +43,10 @@ export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
 class StartsFile {
   /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */
   readonly times: readonly number[];
-  /** Whether `times` are complete. False if the file was absent or invalid: some requests may be missing from `times`. */
+  /**
+   * Whether `times` is complete. False if the file was absent or invalid, so that requests of earlier processes may be missing from
+   * `times`.
+   */
   readonly isReliable: boolean;
   readonly #fd: number;
   readonly #bytes: Buffer;

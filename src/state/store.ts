@@ -51,7 +51,7 @@ export interface TaskMemory {
   readonly cursor: string | null;
   /** Registry ids of the schemas of the stored images. */
   readonly schemaIds: readonly number[];
-  /** The images include all events of the task up to this sequence number. */
+  /** Sequence number up to which the images include all events of the task. */
   readonly whole: number;
   /**
    * Number of events after sequence number `whole` that an unfinished restore of the images has read from the topic so far; 0 if no restore
@@ -454,8 +454,9 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides whether a key was seen since sweep number `since` began: alone, as its packed mark shows, or in its run
-   * (adjacent records recognized together). A key without an image counts as seen. Few marks are unpacked, and each run is looked up once.
+   * Returns a function that decides whether a read has shown a key since sweep number `since` began: the key itself, according to its
+   * packed mark, or its run (adjacent records recognized together). A key without an image counts as seen. For speed, few marks are
+   * unpacked completely, and each run is looked up once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();

@@ -18,8 +18,8 @@ export function usedRequests() {
   };
   return {
     /**
-     * Counts a request that ended at `at`, in ms. A request without a response counts {@link MAX_REQUEST_DELAY_MS} later, because it can
-     * still reach the API until then.
+     * Counts one request, as of the time `at` at which it ended, in ms. If it got no response, it can reach the API later, and therefore
+     * counts as of {@link MAX_REQUEST_DELAY_MS} after `at`.
      */
     requestEnded: (at: number, isAnswered: boolean): void =>
       add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),

@@ -151,9 +151,9 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the message of the error that no broker coordinates what `kind` names (groups or transactions): the number of available brokers,
- * and whether Kafka's internal topic is missing. If the cluster has fewer brokers than the topic's replication factor, the topic can't be
- * created.
+ * Returns the text of the error for a missing coordinator of consumer groups or transactions (`kind`). It states the number of available
+ * brokers, and whether Kafka's internal topic for coordinators is missing. A cluster with fewer brokers than that topic's replication
+ * factor can't create it.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];

@@ -159,7 +159,10 @@ export class SchemaEvolution {
     throw new Error(`no record of ${this.#options.resource} has been seen yet`);
   }
 
-  /** Returns the subject's latest version in the registry, with the fields of the API's description added. Undefined if both are absent. */
+  /**
+   * Returns the schema of images in the registry's latest version of the event schema, with the fields of the API's description added. If
+   * the registry has no version: the schema from the description, which may be undefined.
+   */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, described } = this.#options;
     const found = await registry.latest(subject);

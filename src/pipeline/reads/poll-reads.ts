@@ -74,7 +74,10 @@ export class PollReads {
   readonly #checks: DateChecks;
   readonly #unpolled$ = new BehaviorSubject(false);
   readonly #restart$ = new Subject<void>();
-  /** Start times of the first poll window and of the next one, in epoch ms. */
+  /**
+   * Server times, in epoch ms, at which poll windows begin before the lookback is subtracted: `first` for the first window, `since` for
+   * the next one.
+   */
   #reached = { first: Infinity, since: -Infinity };
   /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
   #polledAt = -Infinity;

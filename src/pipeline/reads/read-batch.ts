@@ -109,8 +109,8 @@ export function listOffsetOf(batch: ReadBatch): number {
 }
 
 /**
- * Whether records of the batch that were last modified before `START_FROM` are to be removed. Not for polls, whose windows begin later, and
- * not for a resync of a single record, which is published in any case.
+ * Whether the batch may contain records that were last modified before `START_FROM` and must be left out. False for polls, whose windows
+ * begin later, and for a resync of a single record, which is published in any case.
  */
 export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);

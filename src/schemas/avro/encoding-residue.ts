@@ -15,11 +15,8 @@ export class EncodingResidue {
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
-  /**
-   * Path of the object or array that was entered last, which contains the value being encoded; undefined while the record itself is
-   * encoded.
-   */
-  #whole: Place | undefined;
+  /** Path of the object or array whose member or item is being encoded; undefined while the record itself is encoded. */
+  #parent: Place | undefined;
   readonly record: Place;
 
   constructor(record: Place) {
@@ -28,23 +25,23 @@ export class EncodingResidue {
 
   /** Descends into the object or array at the current path. Until {@link leave}, `step` leads from it to one of its members or items. */
   enter(): void {
-    this.#whole = this.#place();
+    this.#parent = this.#place();
   }
 
   /** Ends the last {@link enter}: the current path is again that of the object or array whose members or items were encoded. */
   leave(): void {
-    const { step, parent } = this.#whole!;
+    const { step, parent } = this.#parent!;
     this.step = step;
-    this.#whole = parent;
+    this.#parent = parent;
   }
 
   goTo(parent: Place, step: string | number): void {
-    this.#whole = parent;
+    this.#parent = parent;
     this.step = step;
   }
 
   #place(): Place {
-    return this.#whole?.child(this.step) ?? this.record;
+    return this.#parent?.child(this.step) ?? this.record;
   }
 
   noteNull(): void {
@@ -79,7 +76,7 @@ export class Place {
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;
   #bytes: Buffer | undefined;
-  /** Index of this path in the sorted list of all cached paths that were null in any record; -1 if this path never was null. */
+  /** Index of this path among all cached paths at which any record had a null, sorted by JSON Pointer; -1 if no record had a null here. */
   rank = -1;
 
   constructor(parent: Place | undefined, step: string | number, onMade: () => void) {

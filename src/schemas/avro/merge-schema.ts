@@ -44,8 +44,8 @@ function filledUp(
 }
 
 /**
- * Returns `type` with added fields: those of the record type in `described` that the record type in `type` lacks. Returns `type` itself
- * unless both are record types, or arrays of records nested equally deep.
+ * If `type` and `described` are both record types, or arrays of records nested equally deep: returns `type` with the fields added that only
+ * `described` has. Otherwise, or if there are none, returns `type` itself.
  */
 function grownType(
   type: AvroType,

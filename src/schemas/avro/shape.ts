@@ -172,8 +172,7 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
 }
 
 /**
- * Returns the key of the member of a JSON object that has more fields, at any depth, than all its other members together; undefined if none
- * has.
+ * Returns the key of the member that has more than half of all fields of a JSON object, counted at any depth; undefined if no member has.
  */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;

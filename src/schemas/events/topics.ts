@@ -36,7 +36,7 @@ export interface TopicSpec {
 export interface TopicNames {
   /** Name of the topic with a resource's events: `wine.wine-clubs`. */
   readonly records: (resource: string) => string;
-  /** Name of the topic with a list's status changes. */
+  /** Returns the full name of the topic with a list's status changes. `topic`: its name without `TOPIC_PREFIX`. */
   readonly statusChanges: (statuses: { readonly topic: string }) => string;
   readonly deadLetters: string;
   readonly cursors: string;

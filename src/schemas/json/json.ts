@@ -127,8 +127,9 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces the numbers at `spans` in a parsed value by {@link JsonNumber}. To find them, parses the text a second time with quotes around
- * them: they have become strings. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
+ * Returns the parsed `value` of a JSON text with {@link JsonNumber} in place of the numbers at `spans` (positions in `text`); objects and
+ * arrays are changed in place. To find these numbers in `value`, the text is parsed again with quotes around them, which makes them
+ * strings. `JSON.parse` alone thus decides what the text means, also for repeated keys and `__proto__`.
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';

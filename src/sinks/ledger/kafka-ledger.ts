@@ -38,7 +38,7 @@ export interface AccountLog {
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
   /** Returns the newest entry of each guest that has appended entries since the last successful call of `claim` or `guests`. */
   readonly guests: () => Promise<GuestEntries>;
-  /** Closes the log. Resolves when no call is in flight, because a claim in flight could fence a successor. */
+  /** Ends the access to the ledger topic. Resolves once all earlier calls have ended, because a claim in flight could fence a successor. */
   readonly close: () => Promise<void>;
 }
 
@@ -47,8 +47,8 @@ export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
   /**
-   * Time from which the ages of the entries count back, in ms (`scheduler.now()`): an entry was written at `at` minus its age. Entries
-   * after the caller's newest one have an age of 0.
+   * Time from which the ages in the entries count back, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a`.
+   * Entries after the caller's newest one have an age of 0.
    */
   readonly at: number;
 }
@@ -284,8 +284,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entries, and returns with them the entry with this text as `own`. If it is missing, the cached entries may be of a
-   * deleted topic, so the topic is read again from its beginning.
+   * Reads the newest entry of each key in the ledger topic. The result includes, as `own`, the entry whose text is `text`. If it is
+   * missing, the cached entries may be from a deleted topic, so the topic is read again from its beginning. If it is missing there, too,
+   * `own` is undefined.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

@@ -60,7 +60,7 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
 
 /** A topic with the settings to use in the next attempt to create it. */
 interface TopicDraft extends TopicSpec {
-  /** The topic as it was requested, with all its settings. The draft lacks those that were left out after brokers refused the topic. */
+  /** The topic with all requested settings. The draft itself lacks the settings that were left out after brokers refused them. */
   readonly spec: TopicSpec;
 }
 

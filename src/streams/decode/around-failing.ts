@@ -153,9 +153,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       );
   };
   /**
-   * Requests the records of the page in front of list offset `at`, with several requests if the server serves only smaller or whole pages.
-   * Emits all responses, after those in `read`, which were received before. Errors as {@link PageAttempts.retryLater} does if a request is
-   * given up, or if its response has no records or more than requested.
+   * Requests the page's records in front of list offset `at`, with several requests if the server serves fewer at once. `read`: the
+   * responses received before. Emits these and the new ones. Errors as {@link PageAttempts.retryLater} does if a request is given up, or if
+   * its response has no records or more than requested.
    */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;

@@ -95,7 +95,10 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
   /** Pages in which a search for a key field reached the end without success. They are not searched again, as that is slow. */
   const exhausted = new WeakSet<Body>();
 
-  /** Guesses the key of the record at byte `at` from the values after the next occurrence of each key field's name. */
+  /**
+   * Returns a guess of the key of the record at byte `at`: its fields get the values that follow the next occurrences of their names in the
+   * page. Undefined if a name does not occur, or a value is neither a short whole number nor a string without escapes.
+   */
   const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;
     const { bytes } = page;

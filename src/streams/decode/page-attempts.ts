@@ -36,7 +36,10 @@ export function mayDependOnPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-/** Whether the server refused the page. Takes the error itself: for a {@link PageFailure} the result is false. */
+/**
+ * Whether the server refused the page: the status in `error`, such as 400, means that the same request would be refused again. False for a
+ * {@link PageFailure}, which only wraps such an error: pass its `error`.
+ */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
@@ -125,8 +128,8 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends further requests after the request for a page has failed: they find out why it failed, and read the page in parts. `settle` settles
- * the reads of all these requests. The response passed to `transferSettlement` is excepted: the caller of that method settles its read.
+ * Investigates a failed page: sends further requests to find out why its request failed, and to read the page in parts. `settle` settles
+ * the reads of all these requests, except for the response passed to `transferSettlement`: the caller of that method settles its read.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -227,8 +230,9 @@ export class PageAttempts {
   }
 
   /**
-   * Odd list offsets at which test requests begin. {@link probe} requests the first one, which is outside the failed page;
-   * {@link beginsWhereAsked} tries all of them in order.
+   * List offsets at which test requests begin. They are odd, so that a server which begins pages at multiples of their size can't begin a
+   * page of two records there. {@link probe} requests the first one, which is outside the failed page; {@link beginsWhereAsked} tries all
+   * of them in order.
    */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;

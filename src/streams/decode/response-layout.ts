@@ -165,7 +165,10 @@ const NO_PLACES = {
   paging: 'none',
 } as const;
 
-/** Returns the names in `path` up to and including the first one that differs from the path of the records; empty if none differs. */
+/**
+ * Returns the names in `path` (to a field of the response) up to and including the first one at which it leaves the path `records` (to the
+ * array of records). Empty if `records` begins with all of `path`.
+ */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }
@@ -253,7 +256,7 @@ function isPresent(value: JsonValue | undefined): boolean {
 
 /** Maximum number of members of a JSON object that an error message names. If it is too large, messages are long. */
 const MAX_NAMED = 8;
-/** Names that a message may quote. A name of another form may be a value, such as the key of a record. */
+/** Form of the member names that an error message may quote. A name of another form may be data, such as the key of a record. */
 const FIELD_NAME = /^[a-z_][\w-]{0,39}$/i;
 
 /** Returns the names and kinds of the members of the value at JSON Pointer `place`, as the end of a sentence about the response. */

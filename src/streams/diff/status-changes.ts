@@ -139,7 +139,7 @@ function ownTime(
   return timeIn(is, [time], times);
 }
 
-/** Returns the time in the first of these fields that is a time, in epoch ms; null if none is. */
+/** Returns the time, in epoch ms, that the first of `fields` with a valid time contains; null if none has one. */
 function timeIn(object: JsonObject, fields: readonly string[], times: TimeFormat): number | null {
   for (const field of fields) {
     const time = times.read(getOwn(object, field));

@@ -215,8 +215,8 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
 /** Meaning of a response with an error status, where it differs from the built-in one. */
 export interface DescribedStatus {
   /**
-   * Whether the request is retried as after a temporary error (`retry`), as after a used-up quota (`quota`) or with a new token (`token`),
-   * or is not (`final`). Undefined: the status decides.
+   * Reaction to a response with this status: a retry as after a temporary error (`retry`), as after a used-up quota (`quota`) or
+   * with a new token (`token`), or no retry (`final`). Undefined: the status code decides.
    */
   readonly meaning?: 'retry' | 'quota' | 'token' | 'final' | undefined;
   /** How long to wait before a retry, in ms. Default: as the `Retry-After` header says. */

@@ -29,7 +29,10 @@ export interface LogicalClock {
    * if no read is open.
    */
   oldest(): number;
-  /** Keeps the read `begin` open until the returned function is called, even if {@link LogicalClock.settle} is called before. */
+  /**
+   * Keeps the read that began at logical time `begin` open until the returned function is called: a call of {@link LogicalClock.settle}
+   * before that takes effect only then.
+   */
   hold(begin: number): () => void;
   /**
    * Whether another read that is still open began before this read ended. If so, it is unknown which of these two reads shows the newer

@@ -10,7 +10,7 @@ export interface PagePlace {
 
 /** List offset and page size of the page that follows another one. */
 export interface NextPlace extends PagePlace {
-  /** Whether the page cannot overlap the previous page, and so has no anchor. */
+  /** Whether the page cannot overlap the previous one. It then has no anchor (a record read before by which two pages are joined). */
   readonly isBlind: boolean;
 }
 

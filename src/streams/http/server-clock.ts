@@ -93,8 +93,9 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - The local clock does not influence where a window begins.
  *
  * Stamps may be local times behind UTC, so that a change made just now has a stamp that is hours old. The smallest lag of any stamp behind
- * `Date` is an upper bound of this difference between local time and UTC. Windows with reach `far` begin earlier by this bound, plus an
- * hour for the end of daylight saving. Windows with reach `near` begin earlier only once a poll has read a new change with such a lag.
+ * `Date` is an upper bound of this difference between local time and UTC. The windows of lookback polls (`reach` `far`) begin earlier by
+ * this bound, plus an hour for the end of daylight saving. Those of polls for new changes (`near`) begin earlier only once a poll has read
+ * a new change with such a lag.
  */
 export function serverClock(): ServerClock {
   return new EstimatedClock();
@@ -203,8 +204,8 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Updates the newest stamp, the lag behind `Date` and the resolution of stamps with one stamp, in epoch ms, to which `#correctionMs` has
-   * already been added.
+   * Updates the estimates (newest stamp, lag of stamps behind `Date`, resolution of stamps) with the stamp `at`, in epoch ms, to which
+   * `#correctionMs` has already been added.
    */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {

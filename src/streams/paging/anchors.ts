@@ -219,8 +219,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns what identifies the record at an index of the page: its key or, without a key, the content of the record before it, because its
-   * own content may occur anywhere in the list. Undefined if there is neither a key nor a digest of the content before.
+   * Returns a text that identifies the record at index `place` of the page: its key or, if it has none, a text with the content digest of
+   * the record before it, because its own content may occur anywhere in the list. Undefined if that digest is missing, too.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -295,7 +295,7 @@ class AnchorPage {
  */
 const NEIGHBOURS = 5;
 
-/** Whether a record has only the fields of its key once the ignored fields are left out. `left`: the record without the ignored fields. */
+/** Whether `left`, a record without its ignored fields, has no fields besides those of its key. */
 function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
   if (!isJsonObject(left)) return false;
   const members = Object.entries(left);

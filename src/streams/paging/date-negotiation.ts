@@ -113,7 +113,10 @@ export function* probedDates(
   return finding;
 }
 
-/** Measures the offset to add to modification times to get the matching date parameters. Returns `unknown` if windows have no end. */
+/**
+ * Measures the offset to add to the modification time of a record to get the date parameter that matches it. Returns `unknown` if the list
+ * has no parameter for the end of a window.
+ */
 function* offsetProbe(
   dates: ListDates,
   now: number,

@@ -5,7 +5,7 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the full scan before the one that first missed keys of this held-back range. */
+  /** Number of the last full scan before the first of this range's keys (whose deletions are held back) went missing. */
   readonly from: number;
   /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
   readonly to: number;
@@ -39,8 +39,8 @@ export interface MissingKeyCounts {
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
   /**
-   * Whether a held-back range has shrunk because keys were seen again, so that its remaining keys are within the limit. The full scans that
-   * had missed the other keys were wrong.
+   * Whether a held-back range (see {@link HeldBack}) is within the limit again, because the API has shown some of its missing keys after
+   * all. The full scans that had missed those keys were wrong.
    */
   readonly hasRecovered: boolean;
 }

@@ -13,8 +13,8 @@ interface DateForm {
   /** End of a window: two days ahead (`ahead`), the server's current time (`now`), or none in the request (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
   /**
-   * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
-   * `day`: the date without a time. An API whose times are not in ISO 8601 has one notation, its format.
+   * Notation of dates in requests. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of
+   * `.000Z`; `day`: the date without a time. If the API's times are not in ISO 8601, only their format is used.
    */
   readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
 }

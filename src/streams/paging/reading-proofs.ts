@@ -138,7 +138,7 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   return shown;
 }
 
-/** Returns how the keys of one page are sorted. */
+/** Returns the sort order of the keys of one page. */
 export function keyOrderOf(keys: readonly string[]): KeyOrder {
   const all = keys.map((key): KeyBytes => {
     const bytes = Buffer.from(key);

@@ -118,7 +118,10 @@ export class Standstill {
     return found;
   }
 
-  /** Whether too many pages had no anchor. The newest page is then requested again, and accepted even if it has none. */
+  /**
+   * Whether too many pages without an anchor (an unchanged record that was read before) have been read since the scan last advanced. The
+   * newest page is then requested again, and accepted even if it has no anchor.
+   */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }

@@ -103,9 +103,9 @@ export class StartLog {
   }
 
   /**
-   * Adds the start of a request that is in flight from `at` (ms) on. The caller calls the returned function when the request ends, and
-   * passes whether it was answered, or that the server did not count it (`free`), which removes the start. Only the duration of an answered
-   * request is used as a latency.
+   * Adds the start of a request that is sent at `at` (ms). Returns a function to be called when the request ends, with the time and the
+   * outcome. The outcome `free`, a request that the server did not count, removes the start. Only the duration of an `answered` request is
+   * used as a latency.
    */
   begin(at: number): (end: number, outcome: WorkOutcome) => void {
     const start = { at };

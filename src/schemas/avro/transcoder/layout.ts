@@ -47,7 +47,10 @@ export const TYPE_ID = 4;
  * entry, which begins with {@link RECORD_COUNT}. Array: address of the entry of the item type. Decimal: the scale.
  */
 export const TYPE_MORE = 8;
-/** Byte offset, in the compiled entry of a decimal type, of 10 ** precision, a double. Absolute unscaled values must be lower. */
+/**
+ * Byte offset, in the compiled entry of a decimal type, of a double with the value 10 ** precision. The absolute unscaled value of a
+ * decimal must be lower than it.
+ */
 export const TYPE_LIMIT = 16;
 /** Byte offset, in the compiled entry of a field's type, of the address of the field's JSON name, stored with quotes and colon. */
 export const FIELD_NAME = 24;
