@@ -47,18 +47,18 @@ interface Limit {
 /** Time limits for requests to Kafka, by operation. Until the limit, a request is repeated after failures that a retry may resolve. */
 export const KAFKA_LIMITS = {
   /**
-   * Limit for opening a producer, and for delivering the messages of a transaction. After that time, the task restarts from what was
+   * Time limit for opening a producer, and for delivering the messages of a transaction. After that time, the task restarts from what was
    * committed.
    */
   transaction: { ms: 30_000 },
-  /** Limit for committing a transaction whose messages have been delivered. */
+  /** Time limit for committing a transaction whose messages have been delivered. */
   commit: { ms: 15_000 },
   /**
    * Time limit for aborting a transaction. If it passes, the transaction stays open until the next producer of the same transactional id is
    * opened, which aborts it.
    */
   abort: { ms: 2_000 },
-  /** Limit for the wait until readers can see a commit. The transaction is committed even if the wait ends early. */
+  /** Time limit for the wait until readers can see a commit. The transaction is committed even if the wait ends early. */
   visible: { ms: 2_000 },
   /** Time limit for sending messages without a transaction. */
   send: { ms: 30_000 },
@@ -67,13 +67,13 @@ export const KAFKA_LIMITS = {
    * a leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
-  /** Limits for the requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
+  /** Time limits for requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
-  /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
+  /** Time limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
   /** Time limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },
-  /** Limit for finding out why a consumer group has no coordinator. The result only adds details to an error message. */
+  /** Time limit for finding out why a consumer group has no coordinator. The result only adds details to an error message. */
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
