@@ -55,9 +55,9 @@ export interface ServerClock {
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
    * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one they
-   * would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for daylight
-   * saving.
+   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one
+   * they would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for
+   * daylight saving.
    */
   shift(offsetMs: number): void;
 }

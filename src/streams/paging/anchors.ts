@@ -8,9 +8,7 @@ import type { KeyOf } from '../records/key-of.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
-/**
- * A record that was read: its key, and a digest of its content or of its bytes. A page that contains the same record joins the scan.
- */
+/** A record that was read: its key, and a digest of its content or bytes. A page with the same record, unchanged, joins the scan. */
 export type Anchor = readonly [key: string, digest: string];
 
 /** The position at which a scan resumes. Plain JSON, stored in cursors. */

@@ -62,7 +62,7 @@ export type SweepStep =
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested; the response `answer` is empty if it does not exist, undefined if that is unknown. */
+  /** A missing key was requested. `answer`: the response, empty if there is no such record; undefined if it is unknown whether there is. */
   | {
       readonly kind: 'asked';
       readonly key: string;
