@@ -24,8 +24,8 @@ export interface Lanes {
    */
   readonly fullScan: Limit;
   /**
-   * Lane of the recurring full scans (sweeps) of a polled list. Its share is what polls at the configured interval leave of the quota, at
-   * least {@link SWEEP_SHARE}.
+   * Lane of the recurring full scans (sweeps) of a polled list. Its share is the part of the quota that polls at the configured interval do
+   * not need, but at least the fraction `SWEEP_SHARE`.
    */
   readonly sweep: Limit;
   /**

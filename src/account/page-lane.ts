@@ -24,7 +24,10 @@ import type { KeyOf } from '../streams/records/key-of.ts';
 export interface PageLane {
   readonly limit: Limit;
   readonly pageSlots: PageSlots;
-  /** Scans the list with the query's date parameters. Begins at the position `more.from`, by default at the beginning. */
+  /**
+   * Scans the list page by page. Each request has the parameters in `query`: the dates of a window, or none. Begins at the position
+   * `more.from`, by default at the beginning of the list.
+   */
   readonly scan: (
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,

@@ -180,7 +180,7 @@ function batchSizes(
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
 class ApiCheck {
   readonly #config: ConfigWith<'api'>;
-  /** Source of permits for the check's requests. Undefined without Kafka; no permits are needed then. */
+  /** Source of permits (rights to send one request each) for the requests of this check. Undefined without Kafka: none are needed then. */
   readonly #guest: Guest | undefined;
   readonly #quota: Quotas;
   readonly #api: Api;

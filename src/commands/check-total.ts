@@ -32,9 +32,13 @@ export interface TotalToCheck {
 
 /**
  * Checks whether the API serves a list to its end, with at most six requests. A list without a total, or that fits on one page, is not
- * checked. The last records are requested first. If an API may stop counting at the list's total (a round number), further requests follow:
- * the totals of two adjacent windows of modification dates, which together should be the list's total; if they are not, a record beyond the
- * total, and the totals of two windows that are two days apart. Windows are requested only if the API interprets dates as documented.
+ * checked.
+ *
+ * First requests the records at the end of the list: the list is capped if there are none. More requests follow if the total is a number at
+ * which an API may stop counting, such as a round one. Two adjacent windows of modification dates are requested: the sum of their totals
+ * should be the list's total. If it is not, the record after the total is requested, and then two windows that are two days apart: the list
+ * has more records than its total if that record exists, or if these windows together have a larger total. Windows are requested only if
+ * the API interprets dates as documented.
  *
  * @param first The list's first page.
  * @returns A description of the problem, or of a possible one; undefined if the list is served completely.

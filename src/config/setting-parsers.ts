@@ -137,7 +137,7 @@ export const pointers = (lists: readonly string[]) =>
     }),
   );
 
-/** Returns a phrase with two examples of fields as {@link pointers} parses them, such as `orders:/image_url`, each between two `quote`. */
+/** Returns two examples of what {@link pointers} parses: `orders:/image_url or orders:/images/url`. `quote` is put around each of them. */
 export function pointerExamples(lists: readonly string[], quote = ''): string {
   const list = lists.at(-1);
   return [`${list}:/image_url`, `${list}:/images/url`]

@@ -194,7 +194,10 @@ const POSITION_TOO_OLD: TallyUnavailable = {
   why: "count and digest at the certificate's position are no longer in memory",
 };
 
-/** Minimum number of recent offsets per partition with a stored count and digest. Too few: a late certificate is `not checked`. */
+/**
+ * Minimum number of recent events per partition for which count and digest of the live keys after the event are stored. Too few: a
+ * certificate that arrives late is `not checked`.
+ */
 const MIN_RETAINED = 10_000;
 
 interface TallyAt {

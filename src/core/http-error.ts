@@ -33,7 +33,7 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
 }
 
-/** Returns the advice for a request that was sent in plain text to a server that may expect TLS. `address` is the name of a setting. */
+/** Returns the advice to use `https://`, for a request sent in plain text to a port that may expect TLS. `address`: name of the setting. */
 export function ifTls(address: string): string {
   return `if the port uses TLS, begin ${address} with https://`;
 }

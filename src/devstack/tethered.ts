@@ -19,7 +19,7 @@ const LAST_LINES = 12;
 /** A program that runs in a temporary folder and ends with this process. */
 export class Program {
   readonly pid: number;
-  /** Resolves with the value of {@link ended} once the program has ended. */
+  /** Resolves once the program has ended, with a text that says how: see {@link ended}. */
   readonly whenEnded: Promise<string>;
   readonly #logFile: string;
   #ended: string | undefined;

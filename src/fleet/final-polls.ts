@@ -6,7 +6,7 @@ import type { Hooks } from '../observe/hooks.ts';
 export interface FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$: Observable<void>;
-  /** Hooks that the account must call. They detect when polls are published, and thus when the final polls are done. */
+  /** Hooks that the account must call as it reads: by them, this object detects when the results of a list's poll have been published. */
   readonly hooks: Hooks;
   /**
    * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after

@@ -71,7 +71,7 @@ export function runFleetMember(options: FleetMemberOptions): Promise<void> {
 
 /**
  * An instance as a member of the fleet's Kafka group: it joins the group, takes part in generations, and finally leaves. While leaving, the
- * instance reports no files, so that the next generation assigns its accounts to other instances.
+ * instance reports no account files to the group, so that the next generation assigns its accounts to other instances.
  */
 class FleetMember {
   readonly #options: FleetMemberOptions;
@@ -264,7 +264,8 @@ class FleetMember {
 
   /**
    * Whether this leaving instance still serves an account that is in the newest assignment, so that another instance will ask for its
-   * release. If all instances leave at the same time, the result is false: leaving instances report no files, so no account is assigned.
+   * release. If all instances leave at the same time, the result is false: leaving instances report no account files, so that no account is
+   * assigned.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts()].some(

@@ -32,7 +32,7 @@ export interface Experiment {
   readonly claim: Measurement['claim'];
   /** Short description of the requests, such as `second page`. The text of each finding begins with it. */
   readonly name: string;
-  /** Minimum time from the response with the list's first page to the experiment's requests, in ms. Default 0. */
+  /** Minimum time from the response with the list's first page to the first request of this experiment, in ms. Default 0. */
   readonly afterMs?: number;
   /**
    * Returns the requests that the experiment sends; `[]` if the first page and the other `facts` are enough for a verdict. Returns a text

@@ -60,11 +60,11 @@ export function compareBatches(
   const isTombstone = deleted && tombstoneTest(deleted);
 
   /**
-   * Whether a record without an image (never published) is new (event `c`) or older than the initial snapshot (event `r`). A record with a
-   * creation time is new if it was created after the snapshot began, or if all that the snapshot missed has been read (`caughtUp`). It is
-   * old in any case if it was created before `START_FROM`, or, after a loss of events, no later than `publishedUpTo`: an API that caps its
-   * list may show old records at any time. A record without a creation time is new once the snapshot is done, or if the list was empty at
-   * first.
+   * Whether a record without a published image is published as new (true: event `c`) or as older than the initial snapshot (false: `r`). A
+   * record with a creation time is new if it was created after the snapshot began, or once the snapshot is done and all records that it
+   * missed have been read (`caughtUp`). Even then it counts as old if it was created before `START_FROM` or, after a loss of events, no
+   * later than `publishedUpTo`: an API that caps its list may show old records at any time. A record without a creation time is new once
+   * the snapshot is done, or if the list's first response had no records.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();

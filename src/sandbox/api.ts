@@ -99,7 +99,7 @@ export class SandboxApi {
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
-  /** Returns the `total_records` to report: rounded to `totalStep`, and for an unfiltered request counted up to `totalAgeMs` ago. */
+  /** Returns the `total_records` to report, rounded to `totalStep`. For a request without filters it is a count up to `totalAgeMs` old. */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
     const now = this.#clock();

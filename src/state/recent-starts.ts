@@ -37,8 +37,9 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
 export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
 
 /**
- * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. A failed write (usually
- * because of a full disk) truncates the file, so that the next process recognizes it as incomplete. The next write then writes all slots.
+ * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. The file is an array of
+ * slots, one for each time. A failed write (usually because of a full disk) truncates the file, so that the next process recognizes it as
+ * incomplete. The next write of this process then writes all slots instead of only the changed one.
  */
 class StartsFile {
   /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */

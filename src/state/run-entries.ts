@@ -47,7 +47,7 @@ export interface RunHead extends Sighting {
   readonly isLive: boolean;
 }
 
-/** Number of bytes at the beginning of a run's digest that are the run's id. The full digest distinguishes two runs with the same id. */
+/** Length in bytes of a run's id, which is the beginning of its digest. The full digest distinguishes two runs with the same id. */
 const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, refCount: 8, isLive: 12, end: 13 } as const;

@@ -512,7 +512,7 @@ function markTables({ marks, heads, runs }: Databases): MarkTables {
   };
 }
 
-/** Returns the range of at most `limit` entries after the key `after`. The range begins with the first key if `after` is undefined. */
+/** Returns the query for at most `limit` entries of a database after the key `after`; from the first key on if `after` is undefined. */
 function rangeAfter(after: string | undefined, limit: number) {
   return after === undefined ? { limit } : { limit, start: bytesOf(after), exclusiveStart: true };
 }

@@ -57,7 +57,7 @@ export class PermitSource {
   #hasReachedKafka = false;
   /**
    * Whether `onUndeclared` was called, because Kafka can't be reached or refuses access. From then on, an attempt that does not reach Kafka
-   * is not retried: undeclared permits are returned at once.
+   * is not retried: `acquire` at once returns undeclared permits, which no other process counts.
    */
   #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */

@@ -12,8 +12,9 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * Client of a Kafka cluster, and optionally connections to its brokers that several {@link Brokers} share. Without `connections`, each
- * {@link Brokers} opens its connections itself, and closes them when it is closed.
+ * What a {@link Brokers} needs to reach a Kafka cluster: the client of kafkajs with the cluster's settings, and optionally connections that
+ * several instances of {@link Brokers} share. Without `connections`, each instance opens its connections itself, and closes them when it is
+ * closed.
  */
 export interface ClusterAccess {
   readonly kafka: Kafka;

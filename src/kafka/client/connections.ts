@@ -107,8 +107,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection with the fewest calls in flight; the oldest such connection, so that the newer ones become idle and close. If
-   * all connections have calls in flight and another is allowed, opens it.
+   * Returns the broker's connection with the fewest calls in flight. If several have equally few, it is the oldest of these, so that the
+   * newer ones become idle and close. If all connections have calls in flight and another one is allowed, opens and returns a new one.
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);

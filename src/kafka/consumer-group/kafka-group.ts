@@ -227,7 +227,8 @@ export interface ConsumerGroupStart {
    */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
   /**
-   * The first value ends the attempts to set the consumer group's first offsets. The observable must replay that value to late subscribers.
+   * Emits when the member leaves: no further attempt is then made to commit the consumer group's first offsets. The observable must replay
+   * its first value to late subscribers.
    */
   readonly leave$: Observable<unknown>;
   readonly scheduler: SchedulerLike;

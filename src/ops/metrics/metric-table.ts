@@ -20,10 +20,9 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Each grid stands for one
-   * series per combination of its values. A label that a grid omits has all its values, and an omitted `resource` has the names of `lists`,
-   * which are the lists that the service reads. Default: all series of a counter or histogram; no series of a gauge, because 0 would be
-   * mistaken for a measured value.
+   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid}
+   * stands for several series. If it omits the label `resource`, these are all of `lists`, the lists that the service reads. Default: all
+   * series of a counter or histogram; no series of a gauge, because 0 would be mistaken for a measured value.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }

@@ -33,8 +33,8 @@ const AN_HOUR_MS = 3_600_000;
  */
 const FIRST_PROBE_MS = 2_000;
 /**
- * Minimum time between two probes (tests of the list's date parameters), in ms. Each change that polls missed requests a probe: if this
- * time is too small, many such changes at once cause as many probes.
+ * Minimum time between two probes (tests of the list's date parameters), in ms. A probe is scheduled for each change that the polls did not
+ * find: if this time is too small, many such changes at once cause as many probes.
  */
 const SOON_MS = 60_000;
 

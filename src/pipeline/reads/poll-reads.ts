@@ -261,7 +261,7 @@ export class PollReads {
   }
 }
 
-/** A scan of a poll window that failed: the list refused it, or retries did not help. */
+/** A scan of a poll window that was given up: the API refused its requests, or they still failed after retries. */
 interface FailedScan {
   readonly window: Window;
   readonly chain: PollChain;

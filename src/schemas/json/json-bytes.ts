@@ -103,7 +103,7 @@ export interface Elements<T> {
   readonly end: number;
 }
 
-/** A page of records, split into the elements of its array of records and the rest. */
+/** A page in two parts: the decoded elements of its array of records, and the JSON around them. */
 interface PageElements<T> {
   /** The values that the callback of {@link pageElements} returned for the elements of the page's array of records, in order. */
   readonly elements: readonly T[];

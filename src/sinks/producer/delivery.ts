@@ -107,8 +107,8 @@ class Delivery {
   }
 
   /**
-   * Adds the batch at `index` of a partition's batches to those that are sent in the next pass. Returns false if the partition has no
-   * further batch.
+   * Adds the batch at `index` of a partition's batches to `#next`, the batches that are sent next. Returns false if the partition has no
+   * batch at this index.
    */
   #add(batches: PartitionBatches, index: number): boolean {
     const records = batches.batches[index];

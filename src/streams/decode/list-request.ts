@@ -227,7 +227,7 @@ class PageReader {
   readonly #dated: DatedPatience | undefined;
   readonly #retrying: BackoffOptions & Required<Pick<BackoffOptions, 'canPass'>>;
 
-  /** @param dated Decides when a query with dates is given up. Default: queries are never given up. */
+  /** @param dated Decides when a query with date parameters is given up because it keeps failing. Default: it is retried without limit. */
   constructor(list: List, dated?: DatedPatience) {
     const { scheduler, random, hooks: { onRetry } = {} } = list;
     this.#list = list;

@@ -65,9 +65,8 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       );
     };
     /**
-     * Requests a page elsewhere in the list, to see whether the API is available. If that page succeeds, tests for a cap at list offset
-     * `place`. If it fails too, errors with the error of the failed page. `isKnown`: whether the plan already has a cap at or in front of
-     * `place`.
+     * Tests for a cap at list offset `place` as `beside` does. First requests a page elsewhere in the list, to see whether the API is
+     * available; if that page fails too, errors with the error of the page that failed before. `isKnown`: as in `beside`.
      */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts
@@ -91,9 +90,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
 }
 
 /**
- * Whether the records from list offset `at` on seem to fail, all of them. Requests up to four single records: the one at `at`, one
- * `APART` records later, the last of the list, and one halfway between. If `total` is unknown (Infinity), the record two pages after
- * `at` is tested in place of the last one. Emits false if any of them is served, or if there is no record after `at` to test.
+ * Emits whether the API seems to serve no record from list offset `at` on. Requests up to four single records: the one at `at`, one `APART`
+ * records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown (Infinity), the record two pages
+ * after `at` stands for the last one. Emits false as soon as one of them is served, or if there is no record after `at` to request.
  */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

@@ -46,8 +46,8 @@ export interface Unconfirmed {
 }
 
 /**
- * Why a record has to be confirmed. `reversion`: it shows an earlier state than the published one, or may do so because its response is
- * old. `start`: the process has just started, and an earlier process may have published a newer state.
+ * Why a record has to be confirmed by a second read before it is published. `reversion`: it shows an earlier state than the published one,
+ * or may do so because its response is old. `start`: the process has just started, and an earlier process may have published a newer state.
  */
 type Doubt = 'reversion' | 'start';
 

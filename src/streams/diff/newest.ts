@@ -28,7 +28,7 @@ export interface SeenMember {
   readonly updatedAt: number | null;
 }
 
-/** When the known content of a key was read, on the list's logical clock. */
+/** When the newest known content of a record was read: `begin` and `end` of its reads on the list's logical clock. */
 interface SeenContent {
   /** Earliest end of the reads that showed this content, on the logical clock. A read that began later and shows other content is newer. */
   end: number;
@@ -37,7 +37,10 @@ interface SeenContent {
   readonly updatedAt: number | null;
 }
 
-/** Number of calls of `saw` after which `#seen` is cleaned: content is removed that was last seen before all running reads began. */
+/**
+ * Number of calls of `saw` between two cleanups of `#seen`. A cleanup removes content that was last seen before any of the running reads
+ * began. If the number is too small, cleanups take time; if it is too large, more memory is needed.
+ */
 const SWEEP_EVERY = 1_000;
 
 /**

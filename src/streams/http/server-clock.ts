@@ -54,9 +54,10 @@ export interface ServerClock {
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the offset from the stamps of records to the API's date parameters, in ms: the parameter `s + offsetMs` matches a record with the
-   * modification time `s`. With a positive offset, poll windows begin early enough. With a negative one they would begin too late: every
-   * stamp, including those already seen, is then treated as earlier by that offset and by another hour for daylight saving.
+   * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
+   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one
+   * they would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for
+   * daylight saving.
    */
   shift(offsetMs: number): void;
 }

@@ -8,7 +8,7 @@ import type { KeyOf } from '../records/key-of.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
-/** A record that was read: its key, and a digest of its content or of its bytes. */
+/** A record that was read: its key, and a digest of its content or bytes. A page with the same record, unchanged, joins the scan. */
 export type Anchor = readonly [key: string, digest: string];
 
 /** The position at which a scan resumes. Plain JSON, stored in cursors. */
@@ -30,7 +30,10 @@ export interface Position {
    * once a page has an anchor.
    */
   readonly stepsBack: number;
-  /** Fields left out of the content whose digests are in `anchors`, as sorted JSON Pointers. Undefined if no fields are left out. */
+  /**
+   * Fields that were removed from the records before the digests in `anchors` were computed, as sorted JSON Pointers. Undefined if none
+   * were removed.
+   */
   readonly leftOut?: readonly string[];
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
@@ -360,7 +363,10 @@ export interface ContentDigests {
   readonly set: (digestOfBytes: string, digestOfContent: string) => void;
 }
 
-/** Maximum number of cached content digests of anchors, about 100 bytes each. A few hundred pages have as many anchors. */
+/**
+ * Maximum number of entries in a cache of content digests, about 100 bytes each. It suffices for the anchors (records by which pages are
+ * joined) of a few hundred pages. If it is too small, digests are computed again in each scan.
+ */
 const MAX_DIGESTS = 2_000;
 
 export function contentDigests(): ContentDigests {

@@ -9,7 +9,7 @@ export interface HeldBack {
   readonly from: number;
   /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
   readonly to: number;
-  /** Number of the full scan that detected that too many keys had gone missing. */
+  /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
   /**
    * Number of keys of this held-back range that were missing in the newest full scan. Their deletions are not published unless
@@ -31,7 +31,7 @@ export interface HeldBack {
 export interface MissingKeyCounts {
   /** Number of keys that are missing in this full scan and were not missing in the previous one. */
   readonly fresh: number;
-  /** Number of missing keys in each held-back range ({@link HeldBack}), in the order of the list's ranges. */
+  /** Number of keys still missing in each group of keys whose deletions are held back ({@link HeldBack}), in the order of these groups. */
   readonly heldBack: readonly number[];
   readonly all: number;
 }
@@ -62,7 +62,10 @@ const NEVER_HELD_OF_SHORT = 2;
  */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether the missing keys (`gone` of `known`) exceed the limit, so that deletions are held back. Always false if it is 100 percent. */
+/**
+ * Whether the missing keys (`gone` of `known`) are too many, so that their deletions are held back. Always false if `limitPercent`, the
+ * setting `DELETE_LIMIT_PERCENT`, is 100.
+ */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;

@@ -46,8 +46,8 @@ export interface DatesFound {
 }
 
 /**
- * Returns the date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end
- * may exclude the current day.
+ * Returns the date formats (a notation of dates and a kind of window end) in the order in which they are tried. The notation `day`, a date
+ * without a time, is not combined with the end `now`: a window that ends at the date of today may exclude what was modified today.
  */
 function formsOf(times: TimeFormat): readonly DateForm[] {
   const texts = times.isIso ? (['ms', 'seconds', 'offset', 'day'] as const) : [times];

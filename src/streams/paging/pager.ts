@@ -44,6 +44,7 @@ export interface Pager {
    * known before that page has arrived.
    *
    * @param step Number of records from the start of a page to the start of the next; 0 if unknown.
+   * @param overlap Minimum number of records at the end of the page `place` that the returned page should contain, too.
    */
   placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
   /**
@@ -99,8 +100,8 @@ class OffsetPager implements Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the server was known to serve pages of one size only when this scan began. Also true once the scan has noticed it, and has
-   * begun again if pages had been requested at wrong offsets.
+   * Whether this scan takes into account that the server serves pages of a single size. True if that was known when the scan began. If it
+   * is noticed later, becomes true, and the scan begins again unless it is still at the start: it has requested wrong offsets.
    */
   #wasFixed: boolean;
 

@@ -319,8 +319,8 @@ export function levelOf(
 }
 
 /**
- * Returns the sweep's progress once polls have read all changes made during the newest sweep. From the time `now` (epoch ms) on, that sweep
- * and another one, at least `proofMs` apart, can prove keys absent.
+ * Returns the progress after polls have read all changes made during the newest sweep, at the time `now` (epoch ms). Only now does that
+ * sweep count as one of the two sweeps, at least `proofMs` apart, that prove a key absent.
  */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;

@@ -65,7 +65,7 @@ export type SweepStep =
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested; the response `answer` is empty if it does not exist, undefined if that is unknown. */
+  /** A missing key was requested. `answer`: the response, empty if there is no such record; undefined if it is unknown whether there is. */
   | {
       readonly kind: 'asked';
       readonly key: string;
@@ -168,8 +168,9 @@ interface FirstRequest {
 }
 
 /**
- * Maximum of the count of consecutive sweeps that proved no missing key absent. While keys are missing, the wait for the next sweep is at
- * most `proofMs` after the first such sweep, and twice as long after each further one that is counted: up to 8 times `proofMs`.
+ * Limits how often the wait for the next sweep is doubled. While keys are missing, the wait is at most `proofMs` after a sweep that proved
+ * none of them absent, and twice as long after each further such sweep in a row. Only this number of sweeps is counted, so the longest wait
+ * is 8 times `proofMs`.
  */
 const MAX_DOUBLED = 4;
 

@@ -76,8 +76,8 @@ export class StartLog {
   /** Monotonic queue over `#measured`: the requests with a lower latency than all later ones. The first has the lowest latency of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
   /**
-   * Starts that count for one window from a fixed time: those of requests without a valid latency, such as failed ones, and those added by
-   * {@link StartLog.add}.
+   * Request starts that count for one window from a time that does not change: those of requests without a valid latency, such as failed
+   * ones, and those added by {@link StartLog.add}.
    */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */

@@ -145,7 +145,7 @@ export class PageRecord {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run of records that contains the record; undefined for a record that was recognized or parsed on its own. */
+  /** The run (adjacent records recognized together by their bytes) that contains the record; undefined if the record was read singly. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
@@ -194,7 +194,7 @@ export class PageRecord {
     );
   }
 
-  /** Reads the modification and creation time of this record and of its earlier images; undefined if they have none. */
+  /** Reads modification and creation time from the record's JSON. Undefined: they are not read from there, and count as null if unknown. */
   get stamps(): Stamps | undefined {
     return this.#run ? this.#run.stamps : this.#own?.stamps;
   }

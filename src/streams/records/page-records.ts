@@ -96,7 +96,7 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
 export class PageRun {
   readonly run: KnownRun;
   readonly page: Body;
-  /** Index of the run's first byte in the response body `page`. */
+  /** Index in the response body `page` of the first byte of the run's first record. */
   readonly from: number;
   /** Reads the creation times from the records' JSON; without it, they count as null. The modification times are in `run`. */
   readonly stamps: Stamps | undefined;

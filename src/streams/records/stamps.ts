@@ -72,7 +72,10 @@ export class Stamps {
     return instants[this.#updated.length] ?? null;
   }
 
-  /** Returns the values of the fields with the modification time as canonical JSON. Records with different times have different texts. */
+  /**
+   * Returns a record's modification time as text, for comparisons: the values of all fields that may contain it, as canonical JSON. Equal
+   * texts mean an unchanged modification time.
+   */
   updatedText(json: JsonValue): string {
     return canonicalJson(this.#updated.map((field) => valueOf(json, field) ?? null));
   }
