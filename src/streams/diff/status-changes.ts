@@ -39,9 +39,9 @@ export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'
 
 /**
  * Returns the status changes in a change of a record: one for each status field that differs, of the record itself and of the objects in
- * it. They have the order of the subjects in the description, removed array elements last; within an object, the order of its fields. A
- * created record has a status change for each field that is set; an event of the initial snapshot (`r`) and a deletion (`d`) have none.
- * Array elements are matched by identity, so a reordered array causes no status change.
+ * it. Objects come in the order in which the API's description names their kinds (`subjects`), then removed array elements; the fields of
+ * an object in the order of the description. A created record has a status change for each field that is set; an event of the initial
+ * snapshot (`r`) and a deletion (`d`) have none. Array elements are matched by identity, so a reordered array causes no status change.
  *
  * @param times Notation of the times in records. Default: ISO 8601.
  */

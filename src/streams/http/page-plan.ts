@@ -43,8 +43,8 @@ const GROW_AFTER = 10;
  */
 const MAX_GROW_AFTER = 500;
 /**
- * Largest prime factor of preferred page sizes. If a page fails, it is requested in parts whose offsets are multiples of their size: a page
- * size with small prime factors only gives few such parts.
+ * Largest prime factor of preferred page sizes. If a page fails, it is requested in parts, and the offset of each part has to be a multiple
+ * of its size. A page needs few such parts if its size has only small prime factors.
  */
 const SMOOTH = 7;
 

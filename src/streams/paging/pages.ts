@@ -206,7 +206,12 @@ class Scan {
       );
   }
 
-  /** Returns the position at which the scan continues after the server refused the cursor of the page at `at`. */
+  /**
+   * Returns the position at which the scan continues after the server refused the cursor of the page at `at`: an earlier page, or the
+   * beginning of the list.
+   *
+   * @throws `error`, as one that is retried, after too many restarts from the beginning.
+   */
   #positionAfterRefusal(at: Position, error: unknown): Position {
     const isKnown = at.cursor === this.#refusedCursor;
     this.#refusedCursor = at.cursor;
