@@ -240,7 +240,7 @@ export function diff<In extends ReadRecords>(
   });
 }
 
-/** How the images of a change are decoded and compared. */
+/** How the images (encoded records) of a change are decoded and compared. */
 interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
   readonly decode: ImageCodec['decode'];
 }
