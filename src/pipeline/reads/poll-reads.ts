@@ -214,7 +214,7 @@ export class PollReads {
     );
   }
 
-  /** Finds a date format that the list accepts, by test requests, and polls again. Errors if the list also refuses requests without dates. */
+  /** Finds a date format that the list accepts, by test requests; then polls. Errors if the list also refuses requests without dates. */
   #negotiating({ window, chain, why, error }: FailedScan): Observable<PollBatch | RefetchBatch> {
     const { clock, probe } = this.#options;
     const { dates } = this;

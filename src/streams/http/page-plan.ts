@@ -304,8 +304,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the size of a page that begins at the list offset `offset`: `most`, or 1 if that is smaller. If the list is read in whole pages
-   * (list offsets are multiples of the page size), it is the largest size up to `most` that divides `offset` and that the server serves.
+   * Returns the size of a page that begins at the list offset `offset`: `most`, but at least 1. If the list is read in whole pages (list
+   * offsets are multiples of the page size), it is the largest size up to `most` that divides `offset` and that the server serves.
    */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

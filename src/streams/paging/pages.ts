@@ -330,7 +330,7 @@ class Scan {
     return BEGINNING;
   }
 
-  /** Whether the scan treats this page as the last of the list, whatever the server claims. Calls `tell` with each trouble that it detects. */
+  /** Whether the scan treats this page as the last of the list, whatever the server claims. Calls `tell` with each trouble detected. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
     const { total } = answer;
