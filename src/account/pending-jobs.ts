@@ -36,8 +36,8 @@ const MAX_PENDING_REQUESTS = 1_000;
 const DAY_MS = 86_400_000;
 
 /**
- * The requests of an account that are not acknowledged yet, according to the part of the signals topic that was read. A request is pending
- * from its message on until it is acknowledged for each list that it names.
+ * Requests in the signals topic, for one account, that are not acknowledged yet: resyncs and certificates. A request is pending from its
+ * message on until it is acknowledged for each list that it names. Messages of the topic that were not read yet are not considered.
  */
 export class PendingJobs {
   readonly #account: string;

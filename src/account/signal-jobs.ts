@@ -74,8 +74,8 @@ export interface SignalJobsOptions {
  */
 export class SignalJobs {
   /**
-   * Follows the signals topic while subscribed, and refuses requests for lists that this process does not read. Emits nothing; retries
-   * after every error.
+   * Follows the signals topic while subscribed. Requests in it for lists that this process does not read are refused. Emits nothing;
+   * retries after every error.
    */
   readonly following$: Observable<never>;
   readonly #options: SignalJobsOptions;

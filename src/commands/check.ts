@@ -8,7 +8,7 @@ import { processSource } from './one-account.ts';
  * `cellarstream check`: tests once everything that `run` requires, and prints the results as a table: the details of one account, or a line
  * for each account of a fleet. Resolves to whether everything works.
  *
- * In Kafka, `check` opens a transactional id of its own, which brokers forget after a week. It writes only requests for permits, and
+ * In Kafka, `check` opens a separate transactional id, which brokers forget after a week. It writes only requests for permits, and
  * declarations in the ledger.
  *
  * The requests of `check` to the API count against the account's quota. `check` requests permits for them from the running service or, if

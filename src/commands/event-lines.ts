@@ -103,7 +103,10 @@ export function changeLines(
     });
 }
 
-/** Returns the member names on the path from a record to the object `subject`: none for the record, `[subject]` if not in `table`. */
+/**
+ * Returns the member names on the path from a record to the object (or array) with the name `subject` in `table`. The path is empty if that
+ * is the record itself, and `[subject]` if `table` does not contain the name.
+ */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];
 }

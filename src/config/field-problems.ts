@@ -12,7 +12,7 @@ const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
 
 interface NamedField extends FieldPointer {
   readonly setting: (typeof PII_SETTINGS)[number] | 'VOLATILE_FIELDS';
-  /** The field's name as written in the setting. */
+  /** The field as written in `setting`: `items.email` in a `PII_` setting, `items:/email` in `VOLATILE_FIELDS`. */
   readonly item: string;
 }
 

@@ -50,7 +50,7 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
 
 /** A fixed number of slots, one for each item in progress, shared by all batches. Waiting batches get one slot each in turn. */
 class Slots {
-  /** Batches that wait for a slot, in order. Calling `begin` gives the batch its slot. */
+  /** Batches that wait for a slot (the right to process one item), in order. `begin` is called when the batch gets its slot. */
   readonly #waiting = new Set<{ begin(): void }>();
   #free: number;
   #isServing = false;
@@ -71,7 +71,7 @@ class Slots {
     this.#free += 1;
   }
 
-  /** Gives free slots to waiting batches. */
+  /** Gives free slots to the batches in `#waiting`, in order, until no slot is free or no batch waits. */
   serve(): void {
     if (this.#isServing) return; // the loop below serves it: avoids recursion when items complete synchronously
     this.#isServing = true;

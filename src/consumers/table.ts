@@ -201,8 +201,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * If the partition's newest event, apart from tombstones, was outdated: its key. A tombstone of that key is then outdated too. Otherwise
-   * null.
+   * Key of the last event read in the partition, if that event was outdated; otherwise null. A tombstone of this key is outdated too.
+   * Tombstones do not count as events here.
    */
   readonly late: string | null;
 }

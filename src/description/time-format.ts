@@ -101,7 +101,7 @@ function patternFormat(pattern: string): TimeFormat {
 }
 
 const EPOCH_TEXT = '1970-01-01T00:00:00.000Z';
-/** Latest time that is sent, in epoch ms. Later years have a sign in ISO 8601, which an API may not parse. */
+/** Latest time that is written to a request, in epoch ms. ISO 8601 needs a sign for later years, which an API may not parse. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 function dateOf(ms: number): Date {

@@ -84,8 +84,8 @@ export class LocalAccount {
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance last announced the account's quarantine. While this is still the newest
-   * state, the announcement has not been read back from the topic, and it is not repeated.
+   * State of the account, as read from the fleet's topic, when this instance last wrote to that topic that the account is quarantined.
+   * While no newer state has been read, the message is not written again. Undefined before the first such message, and after a failed one.
    */
   #quarantineBasis: AccountTopicState | undefined;
 

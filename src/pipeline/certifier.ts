@@ -123,8 +123,8 @@ const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /**
- * Returns what the certifier needs to know about the full scan that the batch completes. `asked`: the signals that request a certificate
- * for the scan. `held`: the number of deletions that were detected but held back. Undefined if the batch completes no full scan.
+ * Returns properties of the full scan that the batch completes, for its certificate; undefined if the batch completes none. `asked`: the
+ * signals that request a certificate of the scan. `held`: the number of deletions that were detected but held back.
  */
 function endedScan(
   batch: ReadBatch,

@@ -117,7 +117,7 @@ interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the texts of times begin, such as `2024-05-01T12:34:56.789Z`. */
   readonly places: readonly number[];
-  /** Distance of each time in `places` from the record's creation time, in ms. NaN marks `updated_at`, which is set for each copy. */
+  /** Time from the record's creation to each time at `places`, in ms. NaN marks `updated_at`, which each generated record sets anew. */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }

@@ -199,7 +199,7 @@ export function damagedError(what: string, cause?: unknown): CellarstreamError {
   );
 }
 
-/** Allocates an entry with `bytes` bytes of content, plus its checksum. */
+/** Allocates the buffer for an entry of the image store: `bytes` bytes of content, and the space for the checksum after them. */
 export function allocateEntry(bytes: number): Buffer {
   return Buffer.allocUnsafe(bytes + CHECKSUM_BYTES);
 }

@@ -59,8 +59,8 @@ export interface TaskMemory {
    */
   readonly found: number;
   /**
-   * Id of the instance that has begun to restore the images from the whole topic and has not finished; undefined if there is none. While it
-   * is set, images may be missing even for events up to sequence number `whole`.
+   * Id of the instance that is restoring the images from the whole topic, or did not finish doing so. Undefined if no such restore is
+   * unfinished. While it is set, images may be missing even for events up to sequence number `whole`.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */
@@ -78,7 +78,7 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of those records that belong to none of the `runs`. */
+  /** Keys of the records in the response that belong to none of the `runs`. */
   readonly keys: readonly string[];
   /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];
@@ -276,8 +276,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Whether the key belongs to a run that is not retired (adjacent records that a read recognizes together by their bytes), and sweep
-   * number `sweep` or a later sweep has read that run.
+   * Whether sweep number `sweep`, or a later one, has read the run to which the key belongs. (A run is a group of adjacent records that
+   * reads recognize together by their bytes.) False if the key belongs to no run, or to one that is never recognized again.
    */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));

@@ -17,7 +17,7 @@ export function addressesOf(page: string | undefined, pathname: string): Address
   return { url: `../status/events${query}`, statusUrl: `../status${query}` };
 }
 
-/** Updates all views of a page. A view that throws does not prevent the update of the others. Returns whether no view has thrown. */
+/** Updates all views of a web page with `status`. If a view throws, the others are still updated. Returns whether no view has thrown. */
 export function updateAll<T>(
   views: readonly ((status: T) => void)[],
   status: T,

@@ -173,7 +173,7 @@ function factsOf(dated: DatedResource): Fact[] {
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';
   const value = certified ? certifiedText(certified, at) : 'not yet';
-  const since = isBad ? '; not the reading since: the topic has other partitions' : '';
+  const since = isBad ? '; not the full scan after it: the topic has other partitions' : '';
   return { name: 'certified', value: `${value}${since}`, isBad, isWide: true };
 }
 

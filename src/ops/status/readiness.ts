@@ -65,7 +65,7 @@ interface ListState {
   /** When the service claimed the list, in epoch ms. */
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
-  commitBeganAt?: number | undefined;
+  transactionBeganAt?: number | undefined;
   /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
   lastScanAt?: number;
   /**
@@ -120,10 +120,10 @@ export class ReadinessCheck {
     },
     onEmpty: ({ resource }) => this.#scanned(resource),
     onDates: (found) => this.#scans.updateDates(found),
-    onCommit: ({ resource }) => this.#update(resource, { commitBeganAt: this.#options.now() }),
+    onCommit: ({ resource }) => this.#update(resource, { transactionBeganAt: this.#options.now() }),
     onPublished: (published) => {
       this.#connection = undefined;
-      this.#update(published.resource, { problem: undefined, commitBeganAt: undefined });
+      this.#update(published.resource, { problem: undefined, transactionBeganAt: undefined });
       if (this.#scans.findsAllChanges(published)) this.#scanned(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
@@ -159,7 +159,7 @@ export class ReadinessCheck {
   #fails(resource: string, cause: Cause, error: unknown): void {
     this.#update(resource, {
       problem: this.#goesOn(this.#lists.get(resource)?.problem, cause, error),
-      ...(cause !== 'api' && { commitBeganAt: undefined }), // a failed API request does not end a transaction
+      ...(cause !== 'api' && { transactionBeganAt: undefined }), // a failed API request does not end a transaction
     });
   }
 
@@ -189,15 +189,15 @@ export class ReadinessCheck {
 
   /** Returns the most important problem of a list. Undefined if the list has none. */
   #problemOf(state: ListState): ReadinessProblem | undefined {
-    const { commitBeganAt, isOpen, lastScanAt } = state;
+    const { transactionBeganAt, isOpen, lastScanAt } = state;
     const problem = this.#ifLasting(state.problem);
     if (problem) return problemOfWait(problem);
     const now = this.#options.now();
-    if (commitBeganAt !== undefined && now - commitBeganAt > MAX_COMMIT_MS) {
+    if (transactionBeganAt !== undefined && now - transactionBeganAt > MAX_COMMIT_MS) {
       return {
         cause: 'kafka',
         what: 'waiting for Kafka',
-        since: commitBeganAt,
+        since: transactionBeganAt,
         error: 'no answer',
       };
     }

@@ -9,7 +9,7 @@ interface TimeSlotsOptions<T> {
   readonly count: number;
   /** Returns the time of a steady clock, in ms. */
   readonly now: () => number;
-  /** Creates the value of a new time slot. */
+  /** Returns the initial value of a time slot to which nothing was added yet. */
   readonly empty: () => T;
 }
 

@@ -84,8 +84,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Progress of sweeps (recurring full scans) as last stored. The store also contains which keys the sweeps have seen: if it is discarded,
-   * sweeps begin again.
+   * Progress of sweeps (recurring full scans) as last stored in the image store. The store also contains which keys the sweeps have seen.
+   * If the store is discarded, sweeps begin again.
    */
   get sweep(): SweepProgress {
     return this.#sweep;

@@ -72,7 +72,11 @@ export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog
   return { ...taskLog, log: { ...taskLog.log, bounds } };
 }
 
-/** Commits the claim of a task. @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED`. */
+/**
+ * Calls `commit` to commit the claim by which this process becomes the owner of a task (one list of one account).
+ *
+ * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED`.
+ */
 export async function commitClaim(
   ownership: ClaimState,
   commit: () => Promise<void>,

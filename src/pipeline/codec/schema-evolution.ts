@@ -174,8 +174,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Makes the schema of events with images of the schema `values` the current one, and registers it unless it is the registry's latest
-   * version.
+   * Changes the current schema, with which events are written, to one for records (images) with the schema `values`. Registers it unless it
+   * is the registry's latest version.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, resource, namespace, onVersion } = this.#options;

@@ -17,7 +17,7 @@ export interface CompletedScan {
   readonly rules: ReadingRules;
   /** Minimum time that a record has to be missing from the list before its deletion counts as proven, in ms. */
   readonly proofMs: number;
-  /** Number of deletions of the scan that were held back instead of published. */
+  /** Number of deletions that the scan detected and that were held back instead of published. */
   readonly heldBack: number;
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };

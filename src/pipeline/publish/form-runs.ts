@@ -59,7 +59,7 @@ function isRunCandidate(record: PageRecord): record is RunCandidate {
 
 /**
  * Whether a record is in the same page buffer as the record `last`, and after it. False if `last` is undefined. Some page layouts give each
- * record a buffer of its own.
+ * record a separate buffer.
  */
 function followsInBytes(
   { bytes: { page, at } }: RunCandidate,

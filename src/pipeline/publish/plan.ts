@@ -209,7 +209,7 @@ function newRuns(
   );
 }
 
-/** Returns the progress of the initial snapshot and of the polls after the commit of the batch. */
+/** Returns the progress that the initial snapshot and the polls have made once the batch is committed. */
 function progressWith(
   batch: ReadBatch,
   { firstRead: initialSnapshot, since }: TaskProgress,

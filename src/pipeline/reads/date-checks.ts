@@ -124,9 +124,9 @@ export class DateChecks {
   }
 
   /**
-   * Emits once, when the list's date parameters are to be probed again: an hour after the call, or a minute after it if the last probe
-   * returned no records, no modification time is known, or probes are paused. When polls have missed a change, it does not wait for the
-   * hour, only for the minute.
+   * Emits once, when the list's date parameters are to be probed again. That is an hour after the call; but only a minute after it if the
+   * last probe returned no records, if no modification time is known, if probes are paused, or if polls miss a change meanwhile. A change
+   * missed later than that minute makes it emit at once.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

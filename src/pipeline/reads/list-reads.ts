@@ -217,9 +217,9 @@ export class ListReads {
   }
 
   /**
-   * Returns the limit that makes requests of a read wait for the quota: `usual` while the list is polled, `lanes.fullScan` while it is not.
-   * The sweeps of an unpolled list wait in `lanes.fullScan`, too, and may follow one another without pauses: requests that waited in a lane
-   * served after it might never be sent.
+   * Returns a quota limit for reads other than polls. It is `usual` while the list is polled, and `lanes.fullScan` while it is not. The
+   * sweeps of an unpolled list use `lanes.fullScan`, too, and may follow one another without pauses. With a limit that is served after
+   * `lanes.fullScan`, the other reads might never be sent.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -227,7 +227,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Registers a read without duration on the list's logical clock, and returns its span. For a batch without a response. */
+  /** Registers a read that begins and ends at once on the list's logical clock, and returns its span. For batches without a response. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());

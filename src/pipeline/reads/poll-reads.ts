@@ -217,7 +217,7 @@ export class PollReads {
     );
   }
 
-  /** Probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests without dates. */
+  /** Finds a date format that the list accepts, by test requests; then polls. Errors if the list also refuses requests without dates. */
   #negotiating({ window, chain, why, error }: FailedScan): Observable<PollBatch | RefetchBatch> {
     const { clock, probe } = this.#options;
     const { dates } = this;

@@ -78,7 +78,10 @@ export class SnapshotReads {
     );
   }
 
-  /** Emits the start of the first poll window, in epoch ms, when the snapshot has begun: earlier than any change during the snapshot. */
+  /**
+   * Emits the start of the first poll window, in epoch ms, once this or an earlier process has read a page of the snapshot. The start is
+   * early enough for the window to include every change during the snapshot.
+   */
   get pollStart$(): Observable<number> {
     return this.#pollStart$;
   }

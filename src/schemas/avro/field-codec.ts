@@ -46,7 +46,7 @@ type TranscodedType =
 /** A field of an Avro record, as the transcoder needs it. */
 export interface TranscodedField {
   readonly jsonName: string;
-  /** JSON Pointer step of the field, with its slash. */
+  /** The field's step in a JSON Pointer, with the slash before it, such as `/name`. */
   readonly step: string;
   readonly codec: FieldCodec;
 }

@@ -143,8 +143,8 @@ interface Growth {
 }
 
 /**
- * Returns the record type of `place` with a new field for each member that the records have and the type lacks, also in nested record
- * types. Adds at most `fieldBudget` fields in total. Returns the same object if it adds none.
+ * Returns `place.record`, an Avro record type, with a new field for each member of `place.newMembers` that may become one. Nested record
+ * types get new fields in the same way. Adds at most `fieldBudget` fields in total. Returns the same object if it adds none.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;

@@ -7,8 +7,8 @@ import type { FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
 /**
- * A change of one status of a record, or of an object in a record. An API's description can name an Avro schema of its own for status
- * changes; this schema may have the record's key fields, as numbers, in place of `key`.
+ * A change of one status of a record, or of an object in a record. An API's description can name a separate Avro schema for status changes;
+ * this schema may have the record's key fields, as numbers, in place of `key`.
  */
 export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */

@@ -101,8 +101,8 @@ export function isGoneOrRefused(error: unknown): boolean {
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
 /**
- * Whether a request with a cursor failed because the server refused the cursor, or because it is an address of another origin. Also true
- * for errors of {@link asCursorRefused}.
+ * Whether an error of a page request means that the page's cursor is of no use: the server refused it, it is an address of another origin,
+ * or the error was marked by {@link asCursorRefused}.
  */
 export function isCursorRefused(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
@@ -112,8 +112,8 @@ export function isCursorRefused(error: unknown): boolean {
 }
 
 /**
- * Marks the error of a page that was requested by its cursor, so that {@link isCursorRefused} is true for it although the server did not
- * refuse the cursor. Meant for a page that fails while the server serves the first page of the list.
+ * Returns the error marked as a refusal of the page's cursor: {@link isCursorRefused} is true for it. Meant for a page that keeps failing
+ * while the server serves the first page of the list.
  */
 export function asCursorRefused(error: unknown): unknown {
   return error instanceof CellarstreamError ? withContext(error, { isCursorRefused: true }) : error;

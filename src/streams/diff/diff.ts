@@ -25,7 +25,7 @@ export interface Images {
 
 /** The records of one response, as input of {@link diff}. */
 export interface ReadRecords {
-  /** The single records. Those that were recognized together with adjacent ones are in `runs` instead. */
+  /** Records of the response, without those in `runs`. */
   readonly records: readonly KeyedRecord[];
   /** Runs of unchanged records that were recognized by their bytes. None of their keys is in `records`. Default: no runs. */
   readonly runs?: readonly PageRun[];
@@ -39,7 +39,7 @@ export interface ReadRecords {
    */
   readonly span?: Span;
   /**
-   * Age of the response. Records of a read without an age are never held back until a second read confirms them (see
+   * Age of the response. Without it, changes are emitted at once: no record is held back until a second read confirms its content (see
    * {@link DiffOptions.confirmations}).
    */
   readonly age?: AnswerAge | undefined;
@@ -243,15 +243,15 @@ export function diff<In extends ReadRecords>(
   });
 }
 
-/** How the images of a change are decoded and compared. */
+/** How the images (encoded records) of a change are decoded and compared. */
 interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
   readonly decode: ImageCodec['decode'];
 }
 
 /**
- * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes `before`
- * and `after` alike: values that it considers equal do not differ, and a time that identifies an array element has the same text in
- * `before` and `after`.
+ * A change whose images (encoded records) are decoded when `before`, `after` or `changed` is accessed: most changes of an initial snapshot
+ * are never looked at. The same codec decodes both images. So values that it encodes alike do not count as changed, and a time that
+ * identifies an array element has the same text in `before` and `after`.
  */
 export class DecodedChange implements Change {
   readonly key: string;

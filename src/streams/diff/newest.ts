@@ -120,8 +120,8 @@ class RememberedReads implements NewestReads {
   }
 
   /**
-   * Adds to `#seen` the records of those `sawAll` calls that have been put off (`#waiting`). Must run before `#seen` is read, and
-   * before new content replaces an entry.
+   * Adds the records in `#waiting` to `#seen`: `sawAll` only stores its arguments there. Must run before `#seen` is read, and before new
+   * content replaces an entry.
    */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {

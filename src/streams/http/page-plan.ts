@@ -43,8 +43,8 @@ const GROW_AFTER = 10;
  */
 const MAX_GROW_AFTER = 500;
 /**
- * Largest prime factor of preferred page sizes. If a page fails, it is requested in parts whose offsets are multiples of their size: a page
- * size with small prime factors only gives few such parts.
+ * Largest prime factor of preferred page sizes. If a page fails, it is requested in parts, and the offset of each part has to be a multiple
+ * of its size. A page needs few such parts if its size has only small prime factors.
  */
 const SMOOTH = 7;
 
@@ -305,8 +305,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the size of a page that begins at a list offset. If the list is read in whole pages (list offsets are multiples of the page
-   * size): the largest size that divides `offset` and that the server serves, at most `most`. Otherwise `most`.
+   * Returns the size of a page that begins at the list offset `offset`: `most`, but at least 1. If the list is read in whole pages (list
+   * offsets are multiples of the page size), it is the largest size up to `most` that divides `offset` and that the server serves.
    */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

@@ -25,7 +25,7 @@ export interface ListQuery {
   readonly to?: string;
   /** Key of the single record to request. */
   readonly key?: string;
-  /** Set to request only the number of records, where the list has a request of its own for it. */
+  /** Set to request the number of records instead of records, with the separate request that the list's description has for it. */
   readonly isTotal?: true;
 }
 
@@ -113,7 +113,11 @@ export class RequestPlan {
     throw new RangeError(`no page of ${pageSize} records begins at list offset ${offset}`);
   }
 
-  /** Returns the address of the next page, which may be relative to the list's. */
+  /**
+   * Returns the URL of the next page. `address` is the address from the response: absolute, or relative to the list's address.
+   *
+   * @throws CellarstreamError `API_STATUS` if the URL has another origin than the list.
+   */
   #linked(address: string): URL {
     const { origin, href } = addressOf(this.#baseUrl, this.list.path, this.#parameters);
     const url = URL.parse(address, href);

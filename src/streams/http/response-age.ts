@@ -151,8 +151,8 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * Assigns a response whose `Date` is behind to a slow server clock. Returns whether that clock is confirmed: behind by a constant amount
-   * for at least {@link STEADY_MS} and in at least {@link STEADY_ANSWERS} responses.
+   * Whether a `Date` header that is behind comes from a server with a slow clock. That is so once a clock was behind by the same amount for
+   * at least {@link STEADY_MS} and in at least {@link STEADY_ANSWERS} responses, including this one, which is counted.
    *
    * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
    * @param now When the request was sent, in ms on the local clock.

@@ -20,7 +20,7 @@ export interface ServerClock {
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
    * Returns the latest time that the server has shown, in epoch ms: in a `Date` header or in a stamp. Before the first `Date` header,
-   * `localTime` is used in its place. It may be too late, but a window that ends too late does no harm.
+   * `localTime` is used in its place. The local clock may be fast, but a poll window that ends too late does no harm.
    */
   latest(localTime: number): number;
   /**
@@ -48,9 +48,9 @@ export interface ServerClock {
   /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Updates the estimated lag of stamps (modification times) behind `Date` with the stamps of records that a poll has read. Only stamps
-   * later than `newest` are used: the previous poll has read everything up to that time, so they belong to recent changes, and their lag is
-   * that of the server's clock.
+   * Updates the estimate of how far stamps (modification times) lag behind the `Date` header. `updatedAt`: stamps of the records that a
+   * poll has read, in epoch ms. Only those later than `newest` are used. They belong to recent changes, as the previous poll has read
+   * everything up to `newest`, so their lag is that of the server's clock.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
@@ -223,8 +223,10 @@ class EstimatedClock implements ServerClock {
 
   /**
    * Returns an estimate of how far stamps are behind UTC because they are local times, in ms; 0 if there is no sign that they are. It is
-   * the smallest lag of stamps behind `Date` (`far`: of all stamps, `near`: of new changes that polls read), if that is more than
-   * `MAX_BEHIND_MS`. It is at least as large as a negative offset of the date parameters.
+   * the smallest lag of stamps behind `Date`, minus a positive offset of the date parameters; a lag up to `MAX_BEHIND_MS` counts as 0. If
+   * the offset is negative, the estimate is at least the offset without its sign.
+   *
+   * @param reach `far`: the lag of all stamps. `near`: the lag of new changes that polls have read.
    */
   #zoneMs(reach: 'near' | 'far'): number {
     const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);

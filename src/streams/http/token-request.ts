@@ -26,8 +26,8 @@ export interface TokenRequest {
   /** Returns headers and body of the login request, in which the variables of the description have the given values. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
   /**
-   * Returns whether a response is the server's refusal of the credentials, and not one of a firewall or proxy in front of it: those send
-   * HTML or text, the server sends JSON. `stated`: meaning that the description gives to the status.
+   * Returns whether a response shows that the server itself refused the credentials. Its refusals are JSON; those of a firewall or proxy in
+   * front of it are HTML or text. `stated`: the meaning of the response's status according to the API's description.
    */
   readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;
 }

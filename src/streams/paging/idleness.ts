@@ -58,8 +58,8 @@ export class Idleness {
 /** Detects that the server begins pages at other offsets than requested. */
 export class PageShift {
   /**
-   * Signs of shifted pages so far. `not`: none. `once`: a page had no record of the previous page. `once, and ...`: then the previous page
-   * was read again, and had nothing new.
+   * Observations so far. `not`: none that shows shifted pages. `once`: a page had no record of the previous page. `once, and the page
+   * before had nothing new`: after that, the previous page was read again, and ended with the last record of the page before it.
    */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 

@@ -196,7 +196,7 @@ export class ListDates {
     return this.#times.read(date)!;
   }
 
-  /** Formats the start of a window without an end. */
+  /** Formats the begin of a window of modification dates that has no end. `at` is in epoch ms. */
   from(at: number): Pick<Window, 'from'> {
     return { from: written(at, this.form.text) };
   }
@@ -233,7 +233,7 @@ export class ListDates {
     return true;
   }
 
-  /** Confirms the current form of dates, because a request with dates in this form has succeeded: reports it to the hooks. */
+  /** Reports to the hooks that the current date format works: a request with dates in this format has succeeded. */
   formWorks(): void {
     this.#tell();
   }

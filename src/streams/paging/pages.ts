@@ -209,7 +209,12 @@ class Scan {
       );
   }
 
-  /** Returns the position at which the scan continues after the server refused the cursor of the page at `at`. */
+  /**
+   * Returns the position at which the scan continues after the server refused the cursor of the page at `at`: an earlier page, or the
+   * beginning of the list.
+   *
+   * @throws `error`, as one that is retried, after too many restarts from the beginning.
+   */
   #positionAfterRefusal(at: Position, error: unknown): Position {
     const isKnown = at.cursor === this.#refusedCursor;
     this.#refusedCursor = at.cursor;
@@ -328,7 +333,7 @@ class Scan {
     return BEGINNING;
   }
 
-  /** Whether the scan treats this page as the last of the list, whatever the server claims. */
+  /** Whether the scan treats this page as the last of the list, whatever the server claims. Calls `tell` with each trouble detected. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
     const { total } = answer;

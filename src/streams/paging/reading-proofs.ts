@@ -11,7 +11,7 @@ export interface ProvingScan {
   readonly number: number;
   /** When the first page of the scan was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
-  /** When the scan's last page was read or, if it awaits polls, when they had read all changes. Epoch ms on the local clock. */
+  /** When the scan ended, in epoch ms on the local clock. A scan that awaits polls ends when these have read all changes. */
   readonly at: number;
   /**
    * Count and digest of the keys that the scan read. Set if the scan proves deletions only together with a second scan that read the same
@@ -27,8 +27,9 @@ export interface ProvingScan {
 const MAX_PROVING_SCANS = 10;
 
 /**
- * Returns the scans to retain, so that they can prove deletions with a later scan, oldest first: those in `before`, and `next` if enough
- * time has passed. Of the scans at least `proofMs` older than `next`, only the newest is retained.
+ * Returns the full scans to retain, oldest first, so that a later scan can prove deletions together with one of them. They are the scans in
+ * `before`, and `next` if at least a tenth of `proofMs` has passed since the newest of them. Of the scans that ended at least `proofMs`
+ * before `next` began, only the newest is retained.
  */
 export function addProvingScan(
   before: readonly ProvingScan[],
@@ -70,7 +71,7 @@ interface ShownTotal {
   readonly top: number;
   /** Highest `total` (number of records that the API reports) in all scans of the list. */
   readonly peak: number;
-  /** Whether deletions are held back because too many keys went missing at once. */
+  /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
   readonly lacksMass: boolean;
   /** Whether the scan had a single page with fewer records than requested. */
   readonly fitsOnePage: boolean;

@@ -49,15 +49,15 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before) from whose records the fields that differ in every response
- * are computed. If it is too small, a field that changed in one record is mistaken for such a field.
+ * Number of pages without an anchor (an unchanged record that was read before) that are compared to find fields that differ in every
+ * response. If it is too small, a field that changed in one record is mistaken for such a field.
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which a page is
- * accepted without one. Once this number was reached, {@link ENOUGH} such pages suffice until the scan ends or is repeated. Too small: pages
- * of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little
- * costs more requests.
+ * Maximum number of pages without an anchor (an unchanged record that was read before) that a scan reads before it accepts one of them.
+ * Pages count from the last advance of the scan. Once the maximum was reached, it is `ENOUGH` until the scan ends or is repeated. Too
+ * small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages
+ * overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -99,8 +99,8 @@ export class Standstill {
   }
 
   /**
-   * Counts a page without an anchor, and compares its records with earlier ones of the same keys. Returns the fields that seem to differ in
-   * every response, but only at each third such page; at all others an empty array.
+   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors` that have
+   * the same keys. At every third such page, returns the fields that seem to differ in every response; otherwise an empty array.
    */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;

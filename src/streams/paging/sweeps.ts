@@ -152,7 +152,10 @@ export interface SweepsOptions {
   readonly single?: SingleReads;
   /** Emits once polls have read all changes made before the subscription. Default: the list is not polled. */
   readonly pollsCompleted$?: Observable<unknown>;
-  /** Returns a span (begin and end of a read) without duration, for keys proven absent before this process has read a page. */
+  /**
+   * Returns the span (begin and end on the logical clock) of a read that takes no time. It is used for keys that are proven absent before
+   * this process has read a page.
+   */
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
@@ -208,7 +211,7 @@ class Sweeper {
   #held = 0;
   /** Number of published keys that the newest sweep neither showed nor proved absent, without those whose deletions are held back. */
   #waiting = 0;
-  /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
+  /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
   /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();

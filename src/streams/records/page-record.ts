@@ -150,7 +150,7 @@ export class PageRecord {
     return this.#run?.run;
   }
 
-  /** List offset of an element that is not JSON; undefined if the element is JSON. */
+  /** List offset of the record if its element of the response is not JSON; undefined if the element is JSON. */
   get unreadableAt(): number | undefined {
     return this.#own?.unreadableAt;
   }

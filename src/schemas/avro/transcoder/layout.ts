@@ -125,8 +125,8 @@ export const NOTE_OUT = 4;
  */
 export const NOTE_FROM = 8;
 /**
- * Byte offset, in a note about a value, of the address right after the value in the input window (the part of the page in WebAssembly's
- * memory). In a NOTE_UNKNOWN: right after the member's value.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address of the byte after the value, in the input
+ * window (the part of the page in WebAssembly's memory). In a NOTE_UNKNOWN it is the byte after the member's value.
  */
 export const NOTE_TO = 12;
 /**
@@ -134,7 +134,7 @@ export const NOTE_TO = 12;
  * note. NOTE_HOLE: type id of the value. NOTE_UNKNOWN: input window address of the object that has the member. NOTE_NULL: 0.
  */
 export const NOTE_OF = 16;
-/** Byte offset, in a note about a value, of the number of steps in the path at {@link NOTE_STEPS}. */
+/** Byte offset, in a note (the transcoder's message to JavaScript about one value), of the length of the path at {@link NOTE_STEPS}. */
 export const NOTE_DEPTH = 20;
 /**
  * Byte offset, in a note (a message about one value, from WebAssembly to JavaScript), of the path to the value. Each step of the path is an

@@ -204,7 +204,10 @@ class ProgramWriter {
   readonly #bytes = Buffer.alloc(ROOM);
   readonly #codecs: FieldCodec[] = [];
   readonly #steps: string[] = [];
-  /** Number of bytes reserved so far. If it exceeds `ROOM`, the space for a program in WebAssembly's memory, the schema is too large. */
+  /**
+   * Number of bytes of the program (compiled schema) that are reserved so far. If it exceeds `ROOM`, the space for the program in
+   * WebAssembly's memory, the schema is too large.
+   */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
