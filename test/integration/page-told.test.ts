@@ -148,7 +148,10 @@ describe('the status page, told', () => {
       await fact('certified', `10,002 of ?, complete (the total moved), ${moved}`);
       hooks.onUncertified!({ resource: 'orders', why: 'partitions' });
       told = { ...told, resources: status().resources };
-      await fact('certified', `${moved}; not the full scan after it: the topic has other partitions`);
+      await fact(
+        'certified',
+        `${moved}; not the full scan after it: the topic has other partitions`,
+      );
     });
 
     it('keeps its layout, and gives axe nothing to find', async () => {

@@ -38,17 +38,10 @@ export interface KeyedStatusChange {
 export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'>;
 
 /**
-<<<<<<< HEAD
  * Returns the status changes in a change of a record: one for each status field that differs, in the record itself or in an object in it
  * that has a status. They are sorted by these objects, as the description lists them in `subjects` (removed array elements last), then by
  * status field. A created record has a status change for each status field that is set; an event of the initial snapshot (`r`) and a
  * deletion (`d`) have none. Array elements are matched by identity, so a reordered array causes no change.
-=======
- * Returns the status changes in a change of a record: one for each status field that differs, of the record itself and of the objects in
- * it. Objects come in the order in which the API's description names their kinds (`subjects`), then removed array elements; the fields of
- * an object in the order of the description. A created record has a status change for each field that is set; an event of the initial
- * snapshot (`r`) and a deletion (`d`) have none. Array elements are matched by identity, so a reordered array causes no status change.
->>>>>>> cold5
  *
  * @param times Notation of the times in records. Default: ISO 8601.
  */
