@@ -5,15 +5,15 @@ import { findingsTable } from './findings.ts';
 import { processSource } from './one-account.ts';
 
 /**
- * `cellarstream check`: tests once everything that `run` requires, and prints the results as a table: the details of one account, or a line
- * for each account of a fleet. Resolves to whether everything works.
+ * `cellarstream check`: tests everything that `run` requires, and prints the results as a table: the details of one account, or a line for
+ * each account of a fleet. Resolves to whether everything works.
  *
  * In Kafka, `check` opens a separate transactional id, which brokers forget after a week. It writes only requests for permits, and
  * declarations in the ledger.
  *
  * The requests of `check` to the API count against the account's quota. `check` requests permits for them from the running service or, if
  * none runs, declares them in the ledger. If it can't write to the ledger, only `check` itself counts them, and a running service may
- * exceed the quota together with it. A service that can't reach Kafka either stops sending requests within 11 s, when its lease expires.
+ * exceed the quota together with it. If that service can't reach Kafka as well, its lease expires within 11 s, and its requests end.
  */
 export async function checkCommand({
   account,

@@ -34,11 +34,12 @@ export class PollScans {
     });
   }
 
+  /** Counts a scan of this chain as begun. */
   scanStarted(chain: PollChain): void {
     this.#begun.set(chain, (this.#begun.get(chain) ?? 0) + 1);
   }
 
-  /** To be called when the last page of a scan of the chain `chain` has arrived, before the page is emitted. */
+  /** Counts a scan of this chain as ended. To be called when the last page of the scan has arrived, before that page is emitted. */
   scanEnded(chain: PollChain): void {
     this.#ended.set(chain, (this.#ended.get(chain) ?? 0) + 1);
     this.#ended$.next();

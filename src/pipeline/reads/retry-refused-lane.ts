@@ -17,8 +17,8 @@ const MAX_MS = 10 * 60_000;
 export function retryRefusedLane<T>(options: {
   readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
   /**
-   * Whether other streams, such as polls, read the list as well. If not, the refusal is passed on as an error, which makes all reads of the
-   * list begin again.
+   * Whether other streams, such as polls, read the list as well. If they do, only this stream is restarted after a refusal. If not, the
+   * refusal is passed on as an error, which makes all reads of the list begin again.
    */
   readonly hasOtherLanes: () => boolean;
   /** Called each time the API refuses a request, before the pause after which the operator resubscribes. */

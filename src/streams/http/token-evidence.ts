@@ -168,9 +168,9 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a failure of this query ({@link TokenUse.list}) is probably not the token's fault. True if the same query failed for good
-   * within the last minute, and a later request for it returned a page with this token. False if any request with the token has failed
-   * since the token last worked.
+   * Whether a failure of this query ({@link TokenUse.list}) is probably not the token's fault, because the query fails now and then: within
+   * the last minute it has failed in spite of retries, and after that it has returned a page with this token. Always false if a request
+   * with the token has failed since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

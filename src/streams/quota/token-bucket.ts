@@ -130,8 +130,8 @@ export interface SharedLimit {
    */
   opensAt(now: number): number;
   /**
-   * Asks this lane's bucket to open its gate, because requests of another bucket wait for a token of this lane. Called only while the gate
-   * is closed.
+   * Asks this lane's bucket to open its gate, without which it grants no tokens: requests that also need a token of another bucket wait
+   * there until this lane grants one. Called only while the gate is closed.
    */
   want(): void;
   /** Takes a token (the right to start one request) at `at`, in ms. The caller calls the returned function when the request ends. */
