@@ -173,8 +173,8 @@ async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
 }
 
 /**
- * Maximum number of certificates that wait until the consumer has read the events before them. Beyond this number the oldest is dropped and
- * never reported.
+ * Maximum number of certificates (published count and digest of a list's live keys) that wait until the consumer has read the events before
+ * them. Beyond this number the oldest is dropped, and the consumer is not called with it.
  */
 const MAX_PENDING = 1_000;
 

@@ -14,8 +14,9 @@ export interface LedgerEntry {
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age in ms above which ledger entries of guests and of other accounts are ignored. If it is too small, requests that still count against
- * the quota are ignored when the clocks of two brokers differ.
+ * Age in ms above which ledger entries (declared requests) are ignored if they come from guests (processes that use the account's quota
+ * without owning the account) or from other accounts with the same API key. If it is too small, requests that still count against the quota
+ * are ignored when the clocks of two brokers differ.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 

@@ -90,9 +90,8 @@ export function* dateNegotiation(
 
 /**
  * Measures how a list interprets dates. A generator that yields the requests to send and returns the finding. First measures the offset
- * between modification times and date parameters. Then tries one date format after another until the list interprets the end of poll
- * windows correctly, or they have no end. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was
- * inconclusive.
+ * between modification times and date parameters. Then, if poll windows have an end, tries one date format after another until the list
+ * interprets that end correctly. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was inconclusive.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

@@ -58,7 +58,7 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Lowest limit, in ms, that is set for the length of poll windows because the server refuses longer ones. */
+/** Minimum length of poll windows, in ms, to which they are shortened if the server refuses longer ones. */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {
