@@ -49,8 +49,8 @@ export interface ServerClock {
   see(updatedAt: readonly (number | null)[]): void;
   /**
    * Updates the estimate of how far the clock that sets stamps (modification times) is behind the clock of the `Date` header.
-   * `updatedAt`: stamps of the records that a poll has read, in epoch ms. Only those later than `newest` are used, because the previous poll
-   * has read everything up to `newest`: these records were changed since, a short time before the response.
+   * `updatedAt`: stamps of the records that a poll has read, in epoch ms. Only stamps later than `newest` are used: the previous poll has
+   * read everything up to `newest`, so these records were changed a short time before the response.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
