@@ -50,8 +50,8 @@ export class DeclaredQuota implements QuotaLedger {
 
   /**
    * @param capacity Number of requests that the quota allows per minute.
-   * @param isRare Whether a declaration announces one request, and only when one waits, as for logins. Otherwise each declaration announces
-   * in advance the requests of its whole lease.
+   * @param isRare Whether requests are rare, as logins are. If so, a declaration announces a single request, and only when one waits.
+   * Otherwise it announces in advance all requests that the process may send until its lease ends.
    * @param lease The process's right to send requests to the API.
    */
   constructor(capacity: number, isRare: boolean, lease: Lease) {

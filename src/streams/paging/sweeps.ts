@@ -209,7 +209,7 @@ class Sweeper {
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of published keys that the newest sweep neither showed nor proved absent, without those whose deletions are held back. */
+  /** Number of published keys that the newest sweep has neither shown nor proved absent. Keys whose deletion is held back do not count. */
   #waiting = 0;
   /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
