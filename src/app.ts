@@ -34,7 +34,7 @@ export interface RunOptions {
  * errors are retried, and an error of one resource does not affect the others. Resolves after a clean stop. It does not run fleets:
  * only the command `cellarstream run` does.
  *
- * @throws CellarstreamError for errors that a retry can't resolve: `SETTINGS` (also if a fleet's account has this prefix),
+ * @throws CellarstreamError for errors that a retry can't resolve: `SETTINGS` (also if a fleet's account has this `TOPIC_PREFIX`),
  * `API_KEY_REJECTED` (for an API key that has worked: only after refusals for `API_KEY_PATIENCE_MS`), `FENCED`, `STATE_LOCKED`,
  * `STATE_FOLDER` (at the start), `TLS_REFUSED`, `KAFKA_REFUSED`, ...; `TOPIC_SETTINGS` and `REGISTRY_REFUSED` while the account is being
  * claimed: later they stop one resource, which is retried each minute.

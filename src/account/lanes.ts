@@ -13,7 +13,7 @@ export interface Lanes {
   readonly poll: Limit;
   /**
    * Lane of lookback polls (which read an older window again), and of requests for single records whose newest state is uncertain. Its
-   * share is a third of the quota that initial snapshot, sweeps and single records did not use in the last quota window.
+   * share is a third of the quota that the lanes `initialSnapshot`, `sweep` and `singleRecords` did not use in the last quota window.
    */
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */

@@ -19,7 +19,7 @@ export interface ResyncJob {
   readonly since: number | null;
 }
 
-/** The part of a certificate request that concerns one list. */
+/** The part of a request for new certificates (published count and digest of live keys) that concerns one list. */
 export interface CertifyJob {
   readonly id: string;
   readonly resource: string;
