@@ -168,7 +168,7 @@ export function logHooks(
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        `deletions from this list are not published, because no sweep proves that it read every record: ${totalOf(resource)} changed or did not match the number of keys, and the order of the records changed`,
+        `deletions from this list are not published, because no full scan proves that it read every record: during each, the order of the records changed, and ${totalOf(resource)} changed or was not the number of keys read`,
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -176,13 +176,13 @@ export function logHooks(
       const { number, proof, read, total_records: total, records, undecided } = certificate;
       logger.debug(
         { event: 'certified', resource, number, proof, read, total, records, undecided },
-        'published a certificate of a full scan',
+        'published a certificate (count and digest of the list) of a full scan',
       );
     },
     onUncertified: ({ resource, why }) => {
       logger.debug(
         { event: 'uncertified', resource, why },
-        'published no certificate of a full scan',
+        'a full scan ended without a certificate (published count and digest of the list)',
       );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
@@ -222,7 +222,7 @@ export function logHooks(
     onVolatile: ({ resource, fields }) =>
       logger.warn(
         { event: 'volatile-fields', resource, fields: fewNames(fields) },
-        'these fields differ in every response, so they are ignored when the pages of a scan are matched. To publish no event when only they change, add them to VOLATILE_FIELDS',
+        'these fields differ in every response, so they are ignored when the pages of a scan are compared. To publish no event when only they change, add them to VOLATILE_FIELDS',
       ),
     onDates: ({ resource, ...found }) => {
       const { form, offsetMs, longestMs, noDates, reason } = found;
@@ -264,7 +264,7 @@ export function logHooks(
     onDiscarded: ({ reason }) =>
       logger.warn(
         { event: 'discarded', reason },
-        'the image store is damaged or may be: rebuilding it from Kafka',
+        'the store of published records is damaged or may be: rebuilding it from Kafka',
       ),
     onTopicDoubt: ({ resource, finding }) => {
       const { topic, setting, found, wanted } = finding;

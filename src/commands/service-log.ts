@@ -44,7 +44,10 @@ export async function runLogged<C extends Config, O extends LoggedOperations>({
   logSettings(logger, config, source);
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   const operations = await open(logOperations(logger));
-  logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
+  logger.info(
+    { event: 'listening', url: operations.url },
+    'serving the status page, metrics and health',
+  );
   const readiness = logReadiness(logger, operations.check, steadyScheduler);
   try {
     await run({ logger, operations, stop$ });

@@ -75,7 +75,10 @@ const MISSING_TOPIC_ADVICE =
 function isInstant(place: Date | TopicPosition): place is Date {
   if (!(place instanceof Date)) return false;
   if (!Number.isNaN(place.getTime())) return true;
-  throw new CellarstreamError('POSITION', 'the Date to begin or to end at is not valid');
+  throw new CellarstreamError(
+    'POSITION',
+    'the Date object to begin or to end at is invalid: its time is NaN',
+  );
 }
 
 /** Returns the offsets of the first messages published at `instant` or later; at most the end of the committed messages. */

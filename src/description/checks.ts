@@ -355,7 +355,10 @@ function statusProblems(
     const isArray = names.length === 1 && Object.hasOwn(arrays, names[0]!);
     const type = schema && typeAt(schema, names);
     if (schema && !type) {
-      problems.push({ path: place('at'), message: `the schema of types has no field ${pointer}` });
+      problems.push({
+        path: place('at'),
+        message: `the .avsc file of types has no field ${pointer}`,
+      });
     } else if (type && isList(type) && !isArray) {
       problems.push({
         path: place('at'),
@@ -373,7 +376,7 @@ function statusProblems(
       if (!type || typeAt(elementOf(type), pathNames(field))) continue;
       problems.push({
         path: [...place('fields'), index],
-        message: `the schema of types has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
+        message: `the .avsc file of types has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
       });
     }
   }

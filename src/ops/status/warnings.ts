@@ -92,7 +92,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: `deletions from this list are not published, because no sweep proves that it read every record: ${this.#totalOf(resource)} changed or did not match the number of keys, and the order of the records changed`,
+        text: `deletions from this list are not published, because no full scan proves that it read every record: during each, the order of the records changed, and ${this.#totalOf(resource)} changed or was not the number of keys read`,
       });
     },
     onRefused: ({ resource, error }) =>
@@ -128,7 +128,7 @@ export class Warnings {
         resource,
         detail: names.join(),
         forMs: Infinity,
-        text: `fields that differ in every response, so they are ignored when the pages of a scan are matched: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+        text: `fields that differ in every response, so they are ignored when the pages of a scan are compared: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
       });
     },
     onDates: ({ resource, ...found }) => {

@@ -257,8 +257,8 @@ function compile(
 ): Field {
   const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
-  if (!codec || name === '__proto__')
-    throw new TypeError(`${record}.${name}: a field with this type or this name is not supported`);
+  if (!codec) throw new TypeError(`${record}.${name}: this type of a field is not supported`);
+  if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
   const isInherited = json in Object.prototype;
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }

@@ -110,7 +110,9 @@ export class RequestPlan {
   #pageNumber(offset = 0, pageSize = 1): number {
     const number = offset / pageSize + this.list.first;
     if (Number.isInteger(number)) return number;
-    throw new RangeError(`no page of ${pageSize} records begins at list offset ${offset}`);
+    throw new RangeError(
+      `the list offset ${offset} is not a multiple of the page size ${pageSize}`,
+    );
   }
 
   /**
@@ -144,7 +146,7 @@ export function headersOf(headers: Parameters, parameters: Variables): Record<st
  */
 export function addressOf(baseUrl: URL, path: string, variables: Variables): URL {
   const text = filled(path, variables, encodeURIComponent);
-  if (text === undefined) throw new RangeError(`a variable of the path ${path} has no value`);
+  if (text === undefined) throw new RangeError(`the path ${path} has a variable without a value`);
   if (!text.startsWith('/')) throw new RangeError(`the path ${path} does not begin with /`);
   return new URL(baseUrl.href.replace(/\/$/, '') + text);
 }

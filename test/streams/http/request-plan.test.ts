@@ -87,6 +87,6 @@ describe('RequestPlan', () => {
     expect(() => requestOf('gifts', { key: '1' })).toThrow(/no single read for the list gifts/);
     const baseUrl = new URL('https://shop.example');
     const list = listNamed({ lists }, 'carts');
-    expect(() => new RequestPlan({ baseUrl, list })).toThrow(/a variable of the path/);
+    expect(() => new RequestPlan({ baseUrl, list })).toThrow(/has a variable without a value/);
   });
 });
