@@ -374,8 +374,8 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
  * deletion is proven. Only for lists whose records cannot be requested singly.
  *
  * The proof needs two sweeps that may prove deletions (`proving`, `newest`) and did not show the key. The later one has to begin at least
- * `proofMs` after the end of the earlier one, whose number is returned. So a server's index that is wrong for less than `proofMs` affects at
- * most one of the two.
+ * `proofMs` after the end of the earlier one, whose number is returned. So an index of the server that is wrong for less than `proofMs`
+ * affects at most one of the two.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;
