@@ -19,8 +19,8 @@ export interface Lanes {
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Lane of the full scans and the resyncs of a list that is not polled. If only this list uses the quota, the lane may use all of it. If
-   * lists share the quota, this is the same lane as `initialSnapshot`.
+   * Limit for the full scans and the resyncs of a list that is not polled. If only this list uses the quota, they may use all of it. If
+   * lists share the quota, this is the same lane as `initialSnapshot`, so that polls of other lists come first.
    */
   readonly fullScan: Limit;
   /**

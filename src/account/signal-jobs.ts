@@ -74,8 +74,8 @@ export interface SignalJobsOptions {
  */
 export class SignalJobs {
   /**
-   * Follows the signals topic while subscribed. Requests in it for lists that this process does not read are refused. Emits nothing;
-   * retries after every error.
+   * While subscribed, reads the signals topic, so that the tasks receive their requests, and refuses requests for lists that this process
+   * does not read. Never emits or completes; retries after every error.
    */
   readonly following$: Observable<never>;
   readonly #options: SignalJobsOptions;

@@ -57,13 +57,13 @@ const LOGIN_PATIENCE_MS = 10_000;
 /** How long to try to acquire permits while other processes use up the quota, in ms. */
 const QUOTA_PATIENCE_MS = 20_000;
 /**
- * Longest time for which a request for a list may wait for the quota, in ms; then the check of that list fails, as at a quota of a few
- * requests a minute. Longer than {@link QUOTA_PATIENCE_MS}, so that the more precise error `NO_PERMITS` comes first.
+ * Longest time for which a request for a list may wait for the quota, in ms. After that the check of the list fails, for example if the
+ * quota is only a few requests a minute. Longer than {@link QUOTA_PATIENCE_MS}, so that the more precise error `NO_PERMITS` comes first.
  */
 const LIST_PATIENCE_MS = 30_000;
 /**
- * How long a request of a measurement may wait for the quota, in ms. Longer than a minute, after which requests of other processes no longer
- * count.
+ * How long a request of a measurement may wait for the quota, in ms. Longer than a minute, after which requests of other processes no
+ * longer count.
  */
 const MEASURE_PATIENCE_MS = 90_000;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */

@@ -12,7 +12,8 @@ export interface PagingToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
   /**
-   * Page plan of the list. Its `isWhole` is true once the API has refused or rounded a list offset that is not a multiple of the page size.
+   * Paging properties of the list, as observed so far. `isWhole` becomes true once the API has refused or rounded a list offset that is not
+   * a multiple of the page size.
    */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }

@@ -12,8 +12,8 @@ import { processSource } from './one-account.ts';
  * declarations in the ledger.
  *
  * The requests of `check` to the API count against the account's quota. `check` requests permits for them from the running service or, if
- * none runs, declares them in the ledger. If it can't write to the ledger, only `check` itself counts them, and a running service may
- * exceed the quota together with it. If that service can't reach Kafka as well, its lease expires within 11 s, and its requests end.
+ * none runs, declares them in the ledger. If it can't write to the ledger, a running service does not count them, so that both together may
+ * exceed the quota.
  */
 export async function checkCommand({
   account,

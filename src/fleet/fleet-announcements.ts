@@ -49,9 +49,11 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns functions that create the messages for the fleet's topic that announce a claim (`runs`) and a release (`released`) of the
-   * account. The account's ledger writes them under its transactional id, in the transactions of the claim and of the release. `claim`
-   * returns the details of the claim; it is called when `runs` is created.
+   * Returns functions that create messages for the fleet's topic: `claimMessages` announces that the account is claimed (`runs`), and
+   * `releaseMessages` that it is released (`released`). The account's ledger writes these messages in the transactions of the claim and of
+   * the release.
+   *
+   * @param claim Called by `claimMessages`; returns the details of the claim.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;

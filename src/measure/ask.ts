@@ -33,8 +33,8 @@ export interface AskOptions {
  */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**
- * HTTP statuses from 400 to 499 whose cause is temporary, so that they say nothing about the request. Any other of these statuses means
- * that the API refuses the request.
+ * HTTP statuses from 400 to 499 with a temporary cause, which say nothing about the request. Every other status from 400 to 499 means that
+ * the API refuses the request.
  */
 const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 /** Query parameter that no API documents: sent to find out whether the API ignores or refuses unknown parameters. */

@@ -57,8 +57,8 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic. All transactions of this sink's transactional id are included. (An
-   * ordinary request may reach a former partition leader, which does not know of its successor and reports an earlier end.)
+   * Returns the first and the end offset of each partition of a topic. The end offsets are after all transactions of this sink's
+   * transactional id. (The result of {@link TransactionalLog.bounds} may be older: a former partition leader may answer the request.)
    *
    * @param isolation Default `committed`: the end is before the first open transaction.
    */

@@ -123,8 +123,9 @@ export function packMark(
 }
 
 /**
- * Decodes a key's mark: the store's entry that says when the API last showed the key. @throws CellarstreamError `STATE_DAMAGED` when the
- * checksum does not match the key and the content.
+ * Decodes a key's mark: the store's entry that says when the API last showed the key.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content.
  */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;

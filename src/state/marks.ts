@@ -93,8 +93,8 @@ export class Marks {
   }
 
   /**
-   * Whether a key belongs to a run (adjacent records recognized together by their bytes) that is not retired, and sweep number `sweep` or a
-   * later one has read the run.
+   * Whether sweep number `sweep` or a later one has read the run of a key (adjacent records recognized together by their bytes). False if
+   * the key is in no run, or if its run is retired (never recognized again).
    */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);

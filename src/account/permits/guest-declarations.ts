@@ -92,8 +92,9 @@ function requestCounts(
 }
 
 /**
- * Returns the declarations of other processes whose requests a guest has to count. Returns undefined if a service may be running the
- * account.
+ * Returns the declarations in the ledger whose requests a guest (a process that uses the API key beside the service) has to count: the
+ * newest one of the service, and those of other guests. Undefined if a service may be sending requests: its lease may not have expired, or
+ * a recent entry has an unknown version.
  */
 function otherDeclarations({
   entries,

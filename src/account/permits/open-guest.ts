@@ -19,8 +19,8 @@ export interface GuestOptions {
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
   /**
-   * How long to retry the acquisition of permits while Kafka is unreachable and was never reached, in ms. After that, requests are sent
-   * without being declared. If Kafka refuses access, they are sent undeclared without a retry.
+   * How long to retry while Kafka is unreachable, in ms, if it was never reached. After that, requests are sent without being declared. If
+   * Kafka refuses access, they are sent undeclared without a retry.
    */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;

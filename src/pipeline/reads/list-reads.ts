@@ -217,9 +217,9 @@ export class ListReads {
   }
 
   /**
-   * Returns a quota limit for reads other than polls. It is `usual` while the list is polled, and `lanes.fullScan` while it is not. The
-   * sweeps of an unpolled list use `lanes.fullScan`, too, and may follow one another without pauses. With a limit that is served after
-   * `lanes.fullScan`, the other reads might never be sent.
+   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. The sweeps
+   * of an unpolled list use `lanes.fullScan`, too, and may follow one another without pauses: requests of a lane that is served later might
+   * never be sent.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;

@@ -75,10 +75,10 @@ export class PollReads {
   readonly #unpolled$ = new BehaviorSubject(false);
   readonly #restart$ = new Subject<void>();
   /**
-   * Server times, in epoch ms, at which poll windows begin before the lookback is subtracted: `first` for the first window, `since` for
-   * the next one.
+   * Starts of poll windows before the lookback is subtracted, in epoch ms on the server's clock: of the first window (`first`) and of the
+   * next one (`since`). Infinite until polling begins.
    */
-  #reached = { first: Infinity, since: -Infinity };
+  #windowStarts = { first: Infinity, since: -Infinity };
   /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
   #polledAt = -Infinity;
   /**
@@ -105,13 +105,13 @@ export class PollReads {
     this.#checks = new DateChecks({
       ...{ task, clock, dates, probe },
       restart: (from) => this.#restart(from),
-      progress: () => this.#reached,
+      progress: () => this.#windowStarts,
       isPaused: () => isRetried(dates.noDates) || (this.isUnpolled && !dates.noDates),
     });
     this.batches$ = since$.pipe(
       take(1),
       switchMap((since) => {
-        this.#reached = { first: since, since };
+        this.#windowStarts = { first: since, since };
         const polls$ = this.#restart$.pipe(
           startWith(undefined),
           switchMap(() => this.#polling()),
@@ -136,7 +136,7 @@ export class PollReads {
     if (lane === 'poll' || this.dates.noDates) return;
     const { lookbackMs } = this.#options.task.config.poll;
     const until = this.#polledAt - 2 * lookbackMs;
-    const { first } = this.#reached;
+    const { first } = this.#windowStarts;
     const missed = changes.find(
       ({ op, updatedAt }) =>
         op !== 'd' && updatedAt !== null && updatedAt >= first && updatedAt <= until,
@@ -191,7 +191,7 @@ export class PollReads {
       scanBack: (window) => scan('back', window),
       windowOf: (from, latest) => dates.windowOf(from, latest),
       clock,
-      since: this.#reached.since,
+      since: this.#windowStarts.since,
       lookbackMs,
       ...(intervalMs !== undefined && { intervalMs, firstIntervalMs: phase * intervalMs }),
       spacingMs,
@@ -203,7 +203,7 @@ export class PollReads {
         const result = lanes[chain].split(page.answer);
         if (page.next === undefined) this.#scanEnded(chain);
         if (since !== undefined) {
-          this.#reached = { ...this.#reached, since };
+          this.#windowStarts = { ...this.#windowStarts, since };
           this.#polledAt = beganAt;
         }
         const isCaughtUp = since !== undefined && catchesUp();
@@ -250,8 +250,8 @@ export class PollReads {
   }
 
   #restart(from: number): void {
-    const { first, since } = this.#reached;
-    this.#reached = { first, since: Math.min(since, from) };
+    const { first, since } = this.#windowStarts;
+    this.#windowStarts = { first, since: Math.min(since, from) };
     if (this.dates.noDates) this.#setUnpolled(true);
     this.#restart$.next();
   }

@@ -11,9 +11,9 @@ interface SweepBatchOptions {
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Keeps the read with this span open on the list's logical clock until the returned function is called, so that overlaps of other reads
-   * with it are detected until then. Undefined if records can be requested by key: such a request itself shows whether a record is absent,
-   * so the span of the page does not matter.
+   * Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the records that
+   * overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key: such a
+   * request itself shows whether a record is absent.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
   /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */
@@ -23,8 +23,8 @@ interface SweepBatchOptions {
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock; undefined if no read is held open. Called
-   * at the sweep's next page or at its end, because steps of kind `absent` use the span of that read after the page is settled.
+   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock; undefined if no read is held open.
+   * Called at the sweep's next page or at its end, because steps of kind `absent` use the span of that read after the page is settled.
    */
   let endRead: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));

@@ -124,8 +124,8 @@ export class PathTree {
   #ranked: Place[] = [];
 
   /**
-   * The path of a whole record, from which the paths of its values are reached. Read it once for each record: the getter drops all cached
-   * paths if there are more than `MAX_PLACES`.
+   * Path of a record as a whole (the empty JSON Pointer), through which the paths of its values are reached. Get it once for each record,
+   * before any of its paths: if more than `MAX_PLACES` paths are cached, the getter clears the cache.
    */
   get root(): Place {
     if (this.#count > MAX_PLACES) {

@@ -191,8 +191,11 @@ function* elementsIn<T>(
 }
 
 /**
- * Reads the elements of the array whose first byte after the opening bracket is at `from`; undefined if the JSON between elements is
- * malformed. Yields as {@link pageElements} does.
+ * Decodes the elements of a JSON array. Yields as {@link pageElements} does.
+ *
+ * @param from Index of the first byte after the opening bracket.
+ * @param read Decodes elements, as in {@link pageElements}.
+ * @returns undefined if the JSON between the elements is malformed.
  */
 function* arrayElements<T>(
   page: Buffer,

@@ -130,11 +130,14 @@ function emptyResponseBehind(other: Answer): Answer {
 }
 
 /**
- * Splits a failing page, then the part of it that fails, and so on, until all parts succeed or a single failing record is left. If all
- * parts succeed, the page was too large: the first part is returned, and `plan` requests smaller pages from then on.
+ * Splits a failing page, then the part of it that fails, and so on:
  *
- * @param alone Reads the page around the single failing record, at list offset `at`. `front` is the response to the first part of the page;
- * undefined if the failing record is the first of the page.
+ * - If all parts of a page succeed, the page was too large: emits the response to the first part, and `plan` requests smaller pages from
+ *   then on.
+ * - If a single failing record is left, emits what `alone` emits.
+ *
+ * @param alone Reads the page in parts around the failing record, at list offset `at`. `front` is the response to the first part of the
+ * page; undefined if the failing record is the first of the page.
  */
 function splitPage(
   attempts: PageAttempts,

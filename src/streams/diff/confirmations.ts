@@ -33,14 +33,16 @@ export interface Sighting {
 export interface Unconfirmed {
   readonly key: string;
   /**
-   * Time from which a response can confirm the record, on the local clock in epoch ms: the response must show the list as it was at this
-   * time or later.
+   * Time, on the local clock in epoch ms, from which a second read can confirm the record: its response must show the list as it was at
+   * this time or later.
    */
   readonly from: number;
   /**
-   * Whether this response is the first that shows the record in an earlier state than the published one. False if the record was already
-   * waiting for its second read; a record that exceeds `maxWaiting` does not count as waiting. Also false if nothing shows that the state
-   * is earlier, and the record has to be confirmed only because the process has just started.
+   * Whether this response is the first to show the record in a state that is, or may be, earlier than the published one. False in two
+   * cases:
+   *
+   * - The record already waits for its second read. (If `maxWaiting` records wait, no further record counts as waiting.)
+   * - The record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }

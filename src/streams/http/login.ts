@@ -340,10 +340,12 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 }
 
 /**
- * Returns a token's lifetime in ms. It is computed from `exp` in two ways: as the time from `iat` to `exp`, and as the time from the
- * response's `Date` to `exp`, which is shorter if the server returned a token that it had issued earlier. The shorter plausible one of the
- * two is used; if neither is plausible, the longer one. Without a usable `exp` the lifetime is the one that the response states, in the
- * first unit in which its value is plausible, and otherwise the default of the description.
+ * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
+ *
+ * - The time from `iat` to `exp`, or from the response's `Date` to `exp`: the shorter one of those that are plausible. (If the server
+ *   returns a token that it issued earlier, the second one is shorter.) If neither is plausible, the longer one.
+ * - The lifetime that the response states. If it is not plausible in the unit of the description, other units are tried.
+ * - The default of the description.
  *
  * @param from `iat` and `Date`, in epoch ms.
  * @param stated Lifetime that the response states.

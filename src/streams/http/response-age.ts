@@ -126,8 +126,8 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats, it is the lag of
-   * the first such response plus the time since then.
+   * Returns how far the `Date` of a response is behind that of the server's other responses, in ms; 0 if a replica's lag or a slow server
+   * clock explains it. If a cache repeats an earlier response, it is the lag of that response plus the time since it was requested.
    */
   #lagOf(answer: DatedAnswer): number {
     const { address, askedAt, date } = answer;

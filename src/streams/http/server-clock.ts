@@ -63,8 +63,8 @@ export interface ServerClock {
 }
 
 /**
- * Largest lag of the clock of stamps behind the clock of `Date`, in ms. If it is too small, changes are missed. If it is too large, each
- * poll of a quiet list reads more unchanged records.
+ * Assumed maximum, in ms, of how far the clock that sets modification times (stamps) is behind the clock of the `Date` header. If it is too
+ * small, changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
 /**

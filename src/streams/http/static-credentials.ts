@@ -31,10 +31,13 @@ export interface StaticCredentialsOptions {
 const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: undefined };
 
 /**
- * Creates the source of static credentials (`auth` none, bearer, basic, header, query). There is nothing to renew. If no request has
- * succeeded yet, a 401 is final (`API_KEY_REJECTED`). Later, 401s are final once they have gone on for `keyPatienceMs` without a success or
- * another failure in between. If the server refuses only one list, or refuses it with 403, the account may not read that list: after a few
- * attempts its requests fail with `API_STATUS`.
+ * Creates the source of static credentials (`auth` none, bearer, basic, header, query), which are never renewed. Refused requests are
+ * handled as follows:
+ *
+ * - 401 before any request has succeeded: final (`API_KEY_REJECTED`).
+ * - 401 later: retried, until 401s have gone on for `keyPatienceMs` without a success or a failure other than 401 and 403 in between.
+ * - 401 for one list while other lists are served, or 403: the account may not read the list. After a few attempts the requests for the
+ *   list fail with `API_STATUS`.
  */
 export function staticCredentials(options: StaticCredentialsOptions): TokenSource {
   const { auth, variables, scheduler = asyncScheduler, keyPatienceMs = KEY_PATIENCE_MS } = options;

@@ -16,8 +16,8 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap: the distance between the
-   * starts of the newest accepted page and of the page planned after it.
+   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap. It is the distance from the
+   * start of the newest accepted page to the start of the page planned after it.
    */
   readonly step: number;
   /**

@@ -94,9 +94,9 @@ export function missingKeys(options: MissingKeysOptions) {
     each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
     /**
-     * Calls `work` with the keys whose records are proven to be deleted, except those held back by the deletion limit. The keys are passed
-     * slice by slice: each call waits for the previous observable to complete. No read has shown the keys since full scan (sweep) number
-     * `since` began.
+     * Calls `work` with the keys whose records are proven to be deleted, except those held back by the deletion limit. Passes them in
+     * slices; each call waits until the observable of the previous one has completed. `since` is the number of a full scan (sweep): no read
+     * has shown the keys since it began.
      */
     proven: <T>(
       work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,

@@ -59,9 +59,10 @@ export interface Pager {
   /** Returns the position after a page that continued the scan; undefined if the response does not show where the list continues. */
   next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read on after the page at `at` was not accepted: it had no anchor (no unchanged record that was read
-   * before), or the server refused its cursor.
+   * Returns the position from which to read on after a page was not accepted: it had no anchor (no unchanged record that was read before),
+   * or the server refused its cursor. The position is an earlier page or the beginning of the list.
    *
+   * @param at Position of the page that was not accepted.
    * @param joint Position with the number of steps back to use. Without an anchor: the one that `joinPage` computed. After a refusal: `at`
    * with `stepsBack` increased by one.
    */

@@ -159,8 +159,8 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly clock: ServerClock;
   readonly since: number;
   /**
-   * How much earlier than `since`, the stored position of the polls, the chain resumes, in ms. 0 for the chain for new records. For a
-   * lookback chain, `lookbackMs`: its last scan before a restart may have begun that much earlier than `since`.
+   * How much earlier than `since` (the stored position of the polls) the chain resumes after a restart, in ms. The chain for new records
+   * resumes at `since`: 0. A lookback chain resumes `lookbackMs` earlier, because its last scan may have begun that long before `since`.
    */
   readonly behindMs: number;
   readonly lookbackMs: number;

@@ -180,8 +180,8 @@ interface Comparison {
 /** Fraction of the comparisons in which a field has to differ, at least, to be considered different in every response. */
 const LEAST_SHARE = 1 / 4;
 /**
- * Minimum number of records in which a field differs before its name is returned. A name that only one record has may be a key of a map,
- * and personal data.
+ * Minimum number of records in which a field has to differ between two responses before its name is reported as differing in every
+ * response. A name that only one record has may be a key of a map, and personal data.
  */
 const LEAST_RECORDS = 2;
 

@@ -42,8 +42,8 @@ export interface SweepProgress {
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
   /**
-   * Count and digest of the keys that the newest sweep has read (`distinct` counts them). Only for a list whose deletions are proven by two
-   * sweeps with the same keys.
+   * Count and digest of the distinct keys that the newest sweep has read. Undefined unless the list's deletions are proven by two sweeps
+   * that have read the same keys.
    */
   readonly keys?: TallyText;
   /** Times and counts of the newest sweep (recurring full scan), for its certificate; null before the first sweep. */
@@ -165,14 +165,14 @@ export interface SweptPage {
   /** The keys counted in `fresh`. Needed only if two full scans with the same keys can prove deletions (`rules.isAgreed`). */
   readonly freshKeys?: readonly string[];
   /**
-   * Number of those keys counted in `fresh` whose records are not published: the setting `START_FROM` excludes them, or the list shows them
-   * as deleted.
+   * Number of keys counted in `fresh` whose records are not published, because the setting `START_FROM` excludes them or the list shows
+   * them as deleted.
    */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
-   * False once the sweep may have missed records: its scan had one of the troubles `INCONSISTENT`, a record is unreadable, or a response is
-   * older than the sweep.
+   * False once the sweep may have missed records: its scan had a trouble in `INCONSISTENT` (such as fewer records than the total), a record
+   * is unreadable, or a response is older than the sweep.
    */
   readonly isConsistent: boolean;
   /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -351,8 +351,9 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
- * Whether the newest sweep proves enough to publish the missing keys as deleted or, if single records can be requested (`canBeAsked`), to
- * request their records. For requests, any proof other than `nothing` suffices.
+ * Whether the newest sweep proves enough to act on missing keys. If single records can be requested (`canBeAsked`), their records are
+ * requested, for which any proof except `nothing` suffices. Otherwise they are published as deleted, for which the proof has to be
+ * `complete`, `anchored` or `exact`.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
@@ -369,12 +370,12 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of a sweep: a missing key that no read has shown since that sweep began is proven to be deleted. Undefined while no
+ * Returns the number of a sweep: each missing key that no read has shown since that sweep began is proven to be deleted. Undefined while no
  * deletion is proven. Only for lists whose records cannot be requested singly.
  *
- * Two sweeps that may prove deletions are needed, with at least `proofMs` between the earlier one and the beginning of the later one. The
- * key has to be missing in both, and in each sweep between them. If the server's index is wrong for less than `proofMs`, it affects at most
- * one of the two.
+ * The proof needs two sweeps that may prove deletions (`proving`, `newest`) and did not show the key. The later one has to begin at least
+ * `proofMs` after the end of the earlier one, whose number is returned. So an index of the server that is wrong for less than `proofMs`
+ * affects at most one of the two.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;

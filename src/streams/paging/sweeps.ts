@@ -171,11 +171,10 @@ interface FirstRequest {
 }
 
 /**
- * Limits how often the wait for the next sweep is doubled. While keys are missing, the wait is at most `proofMs` after a sweep that proved
- * none of them absent, and twice as long after each further such sweep in a row. Only this number of sweeps is counted, so the longest wait
- * is 8 times `proofMs`.
+ * Maximum number of consecutive sweeps without a proven deletion that lengthen the wait for the next sweep. While keys are missing, the
+ * wait is at most `proofMs` after the first such sweep, and at most twice as long after each further one: 8 times `proofMs` in the end.
  */
-const MAX_DOUBLED = 4;
+const MAX_IN_VAIN = 4;
 
 /**
  * Sweeps a list repeatedly (reads it from beginning to end) and detects deleted records. Never completes. After a failure, a new
@@ -211,7 +210,7 @@ class Sweeper {
   #held = 0;
   /** Number of published keys that the newest sweep has neither shown nor proved absent. Keys whose deletion is held back do not count. */
   #waiting = 0;
-  /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_DOUBLED}. */
+  /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_IN_VAIN}. */
   #inVain = 0;
   /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();
@@ -379,7 +378,7 @@ class Sweeper {
       switchMap(() => this.#missing.countFree()),
       tap((count) => {
         this.#waiting = count;
-        this.#inVain = isProven ? 0 : Math.min(MAX_DOUBLED, this.#inVain + 1);
+        this.#inVain = isProven ? 0 : Math.min(MAX_IN_VAIN, this.#inVain + 1);
       }),
       ignoreElements(),
     );

@@ -83,8 +83,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * When the newest of the answered requests was sent, in ms. Against the quota, a request whose response arrived before this time counts
-   * from its estimated arrival at the server, and one whose response arrived later from the arrival of the response.
+   * Time at which the last of the answered requests was sent, in ms. Each answered request counts against the quota for one window. If its
+   * response arrived after this time, the window begins when the response arrived. Otherwise it begins at the estimated time at which the
+   * request arrived at the server.
    */
   #confirmedUntil = -Infinity;
 

@@ -34,10 +34,11 @@ export interface TokenBucketOptions {
    */
   readonly starts?: readonly number[];
   /**
-   * Called when the quota grants a start to a value or to work that waits for it, with the time of the start in ms, before the value is
-   * emitted or the work begins. Stored times can be passed to a later bucket as `starts`. For work run with {@link during}, the returned
-   * function is called when the work ends, with the time of the end in ms and whether the work was answered: a request that failed or was
-   * given up may still arrive at the server.
+   * Called when the quota grants a start, before the waiting value is emitted or the waiting work begins. `at` is the time of the start, in
+   * ms; stored times can be passed to a later bucket as `starts`.
+   *
+   * For work run with {@link during}, the returned function is called when the work ends, with the time of the end in ms. `isAnswered` is
+   * false if the request failed or was given up: it may still arrive at the server.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
@@ -130,8 +131,8 @@ export interface SharedLimit {
    */
   opensAt(now: number): number;
   /**
-   * Asks this lane's bucket to open its gate, without which it grants no tokens: requests that also need a token of another bucket wait
-   * there until this lane grants one. Called only while the gate is closed.
+   * Asks this lane's bucket to open its gate, the condition under which it grants tokens. Called while the gate is closed and a request
+   * that waits in another bucket needs a token of this lane, too.
    */
   want(): void;
   /** Takes a token (the right to start one request) at `at`, in ms. The caller calls the returned function when the request ends. */

@@ -79,8 +79,8 @@ export const RECORD_VALUES = 8;
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array of output addresses: where each field in the array of
- * {@link RECORD_WRITTEN} begins. The two arrays have the same order.
+ * Byte offset, in the compiled entry of a record type, of the address of an array that lists where the written fields begin: their
+ * addresses in the output, in the order of the array of {@link RECORD_WRITTEN}.
  */
 export const RECORD_BEGINS = 16;
 /**

@@ -194,8 +194,8 @@ function putCount(place: i32, count: i32, notes: i32): void {
 }
 
 /**
- * Reads the value of a field and writes its union branch and the value; leaves the value to JavaScript if WebAssembly can't encode it.
- * Returns false if the value does not end in the input window or there is no space for a note.
+ * Encodes the value of a field: writes the union branch and the value. If WebAssembly can't encode the value, adds a note (a message to
+ * JavaScript, which then encodes it). Returns false if the value does not end in the input window or there is no space for a note.
  */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {
