@@ -161,7 +161,7 @@ class TopicTable<Image, Held> implements Table<Held> {
   readonly close = (): void => {
     this.#updates.unsubscribe();
     this.#changes$.complete();
-    this.#reject(new Error('the table was closed before it was ready'));
+    this.#reject(new Error('the table was closed before the topic had been read to its end'));
   };
 
   get size(): number {

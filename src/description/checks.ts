@@ -154,7 +154,7 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     const path = ['auth', 'login'];
     problems.push(...pathProblems([...path, 'path'], auth.login.path));
     if ((body === undefined) === (form === undefined)) {
-      problems.push({ path, message: 'needs body or form, one of them', isKey: true });
+      problems.push({ path, message: 'needs either body or form', isKey: true });
     }
     if (life?.at !== undefined && life.unit === undefined) {
       problems.push({
@@ -362,7 +362,7 @@ function statusProblems(
     } else if (type && isList(type) && !isArray) {
       problems.push({
         path: place('at'),
-        message: `${pointer} is an array: add it to arrays, with the field that identifies its elements`,
+        message: `${pointer} is an array: name it in arrays of the list, with the field that identifies its elements`,
       });
     }
     if (timeOf !== undefined && time === undefined) {

@@ -70,6 +70,8 @@ describe('a topic by its name', () => {
   });
 
   it('has nothing that can be read where its schema is no envelope', () => {
-    expect(() => topicNamed('shop.notes').values(orderSchema)).toThrow("isn't an envelope");
+    expect(() => topicNamed('shop.notes').values(orderSchema)).toThrow(
+      "isn't a schema of change events",
+    );
   });
 });

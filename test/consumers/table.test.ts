@@ -117,7 +117,9 @@ it('says that it was closed to who waits for it to be ready', async () => {
   const held = table(source);
   await vi.waitUntil(() => held.size === 1);
   held.close();
-  await expect(held.ready).rejects.toThrow('the table was closed before it was ready');
+  await expect(held.ready).rejects.toThrow(
+    'the table was closed before the topic had been read to its end',
+  );
   expect(held.get('a')).toEqual({ name: 'a' });
 });
 

@@ -89,12 +89,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, token: /t } }',
-    '4:9 auth.login needs body or form, one of them',
+    '4:9 auth.login needs either body or form',
   ],
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, form: {}, token: /t } }',
-    '4:9 auth.login needs body or form, one of them',
+    '4:9 auth.login needs either body or form',
   ],
   [
     "auth: { bearer: '{api_key}' }",

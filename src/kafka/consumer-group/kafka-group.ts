@@ -317,7 +317,9 @@ function decompressingCodec(type: number, name: string) {
   return {
     compress: () =>
       Promise.reject(
-        new Error(`cellarstream only reads ${name}: set a codec in kafkajs' CompressionCodecs`),
+        new Error(
+          `cellarstream can decompress ${name}, but not compress it: to send such messages, set a codec in kafkajs' CompressionCodecs`,
+        ),
       ),
     decompress: (bytes: Buffer) => decompress(type, bytes),
   };

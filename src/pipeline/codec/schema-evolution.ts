@@ -142,7 +142,7 @@ export class SchemaEvolution {
     const written = this.#codecs.get(schemaId);
     if (!written)
       throw new Error(
-        `the schema ${schemaId}, with which a stored record was written, is not loaded`,
+        `a stored record was written with schema ${schemaId}, which was not loaded from the registry`,
       );
     return current.codec.values.encode(written.values.decode(bytes));
   }

@@ -292,7 +292,9 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const type = before?.name === 'before' && after?.name === 'after' ? before.type : undefined;
   const value = Array.isArray(type) ? (type as AvroType[])[1] : undefined;
   if (typeof value === 'object' && 'fields' in value) return value;
-  throw new TypeError(`${name} isn't an envelope: it doesn't begin with before and after`);
+  throw new TypeError(
+    `${name} isn't a schema of change events: its first two fields must be "before" and "after"`,
+  );
 }
 
 /**

@@ -118,7 +118,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} lacks the entry that was just written to it: retrying`,
+    `${topic} does not hold the entry that was just written to it: retrying`,
     { context: { topic } },
   );
 }

@@ -323,7 +323,7 @@ function ledgerClosedError(): CellarstreamError {
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} lacks the entry that was just committed to it: claiming the ledger again`,
+    `${topic} does not hold the entry that was just committed to it: this instance claims the quota of the account again`,
     { context: { topic } },
   );
 }

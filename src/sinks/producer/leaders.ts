@@ -128,7 +128,7 @@ function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `topic ${topic} was deleted: it is recreated when its list is claimed again`,
+    `topic ${topic} was deleted: it is recreated when the service starts its list again`,
     { context: { topic } },
   );
 }

@@ -224,7 +224,7 @@ describe('images', () => {
 
     const next = await open(registry);
     expect(() => next.inCurrent(older)).toThrow(
-      'the schema 1, with which a stored record was written, is not loaded',
+      'a stored record was written with schema 1, which was not loaded from the registry',
     );
     await next.load(1);
     expect(next.inCurrent(older)).toEqual(now);
