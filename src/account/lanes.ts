@@ -30,7 +30,8 @@ export interface Lanes {
   readonly sweep: Limit;
   /**
    * Lane of resyncs, of requests for single records that a full scan (sweep) did not show, and of sweeps that a certificate request waits
-   * for. Its share is what polls at the configured interval leave of the quota, at least {@link SINGLE_RECORDS_SHARE}.
+   * for. Its share is the part of the quota that polls at the configured interval do not need, but at least the fraction
+   * {@link SINGLE_RECORDS_SHARE}.
    */
   readonly singleRecords: Limit;
   /**

@@ -106,9 +106,10 @@ export async function measureApi(
 
 /**
  * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. If Kafka is
- * configured, acquires permits (each the right to send one request), and adds a finding if other processes may not count the requests.
+ * configured, first acquires permits (each the right to send one request). If that fails, returns only a finding about it, without a call
+ * of `work`. If the requests can't be declared in Kafka for lack of rights, adds a finding, because a running service does not count them.
  *
- * @param sizes Number of permits to acquire at a time, by the name of the quota. The first ones are acquired before `work` is called.
+ * @param sizes Number of permits to acquire at a time, by the name of the quota.
  */
 async function withQuota(
   config: ConfigWith<'api'>,

@@ -41,7 +41,8 @@ export function readDescription(path: string, isSet?: IsSet): ApiDescription {
  * Parses and validates the text of a description.
  *
  * @param path Path of the file: appears in messages; `.avsc` files are read from the same folder.
- * @throws CellarstreamError as `readDescription` does.
+ * @param isSet As for {@link readDescription}.
+ * @throws CellarstreamError as {@link readDescription} does.
  */
 export function parseDescription(text: string, path: string, isSet?: IsSet): ApiDescription {
   const lines = new LineCounter();

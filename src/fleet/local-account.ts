@@ -84,8 +84,8 @@ export class LocalAccount {
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account, as read from the fleet's topic, when this instance last wrote to that topic that the account is quarantined.
-   * While no newer state has been read, the message is not written again. Undefined before the first such message, and after a failed one.
+   * State of the account in the fleet's topic on which this instance's newest quarantine message is based. That message is not written
+   * again until a newer state has been read. Undefined before the first message, and after one that could not be written.
    */
   #quarantineBasis: AccountTopicState | undefined;
 

@@ -28,8 +28,8 @@ export interface AskOptions {
 }
 
 /**
- * Patience of the requests of an experiment: each is sent once. A failure counts as a result of the experiment, and not as the token's
- * fault.
+ * Patience of the test requests of `check --measure`: a failed request is not repeated, and its failure is not attributed to the token,
+ * because the failure is a result of the test. (A refusal of the token, 401 or 403, is still reported to the token source.)
  */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**

@@ -180,8 +180,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies a drift rule, which alters the form of records before they are served: at once to `options.existing` records of a list, and to
-   * every record of the list that is later created or changed.
+   * Adds a drift rule, which alters the form of records before they are served, for example by an added field. The rule applies at once to
+   * as many randomly chosen records of the list as `options.existing` says, and to every record that is later created or changed.
    *
    * @returns a function that removes the rule.
    */

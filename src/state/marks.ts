@@ -120,9 +120,9 @@ export class Marks {
   }
 
   /**
-   * Stores in the mark of a key that a read showed the key, and in which sweep. The read did not recognize the run (group of adjacent
-   * records) that the key belongs to, if any. If it was part of a sweep that has not read the key or the run before, the run is retired: it
-   * is never recognized again.
+   * Stores in the mark of a key that a read showed the key, and in which sweep. Called if the read recognized the key's record alone, and
+   * not as a part of a run (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of
+   * its sweep that showed the key, the run is retired: it is never recognized again.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);

@@ -58,8 +58,8 @@ class StartsFile {
    */
   readonly #owners: (symbol | undefined)[];
   /**
-   * Whether the file contains every slot: the time of each of the newest `capacity` requests. If not, the next write writes all slots
-   * instead of only the changed one.
+   * Whether every slot in the file is valid, and equal to the slot in memory. If not, the next write writes all slots instead of only the
+   * changed one.
    */
   #isWhole: boolean;
   /** Whether the file is open. Nothing is written once it is closed, as its descriptor may be reused for another file. */
@@ -81,8 +81,8 @@ class StartsFile {
   }
 
   /**
-   * Stores the time of a request, in epoch ms, and overwrites the oldest time. When the call returns, the operating system has the new
-   * time. The returned function replaces it by a later time.
+   * Writes the time of a request, in epoch ms, to the file in place of the oldest stored time. Does not wait until the disk has it. If
+   * writing fails, the next call writes all stored times. Returns a function that replaces this time by a later one.
    */
   add(at: number): (later: number) => void {
     const { slot, owner } = this.#put(at);

@@ -28,8 +28,8 @@ export class RefreshTokenFile {
   /** SHA-256 of the refresh token in the settings. A stored token is used only if it replaced that token, directly or through others. */
   #first = '';
   /**
-   * Newest refresh token, if it has not been written to the file yet. `first` is the digest of the token in the settings from which it was
-   * renewed.
+   * Newest refresh token (`token`) while it is not written to the file yet. `first`: SHA-256 of the refresh token in the settings, which
+   * `token` has replaced, directly or through others.
    */
   #unwritten: { readonly first: string; readonly token: string } | undefined;
   #idle = Promise.resolve();

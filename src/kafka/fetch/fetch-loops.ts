@@ -77,9 +77,8 @@ export class FetchLoops<T> {
   }
 
   /**
-   * Fetches partitions that the option `nextOffsets` omitted before: calls it again, and starts a fetch from each broker that leads one of
-   * the returned partitions and has no fetch in flight. Must be called when `nextOffsets` would return a partition that it did not return
-   * before.
+   * Calls the option `nextOffsets` again, and starts a fetch from each broker that leads one of the returned partitions and has no fetch in
+   * flight. Must be called when `nextOffsets` would return a partition that it did not return before.
    */
   wake(): void {
     this.#current?.wake();

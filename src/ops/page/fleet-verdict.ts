@@ -149,8 +149,8 @@ export function healthOf({ state, since, figures }: FleetAccountStatus, at: numb
 }
 
 /**
- * Describes the problem of an account, such as `it is starting`. For a running account that is not ready: a headline without the reasons.
- * Empty if the account has no problem.
+ * Describes the problem of an account in a few words, such as `it is starting`; empty if there is none. For a running account that is not
+ * ready, returns a headline for the causes.
  */
 function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   const why = problem === null ? '' : `: ${problem}`;

@@ -102,8 +102,8 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** State that the store has beside the images when the restore begins. Its offsets say where reading the list's topic begins. */
   readonly memory: TaskMemory;
   /**
-   * Task memory of a store without images. If stored images turn out to lack events, the store is cleared, and the restore begins again
-   * from this memory, so that the whole topic is read.
+   * Replaces `memory` if stored images turn out to lack events: the store is cleared, and the restore begins again from this state, which
+   * belongs to an empty store, so that the whole topic is read.
    */
   readonly emptyMemory: TaskMemory;
 }

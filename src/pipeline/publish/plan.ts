@@ -41,8 +41,8 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
   /**
-   * Progress of sweeps, and facts about the page such as its keys, for the image store on this machine. They are also contained in
-   * `commit`. If `action` is `keep`, nothing else is stored.
+   * Data for the image store on this machine: progress of sweeps, and facts about the page such as its keys. If `action` is `commit`, they
+   * are stored as a part of `commit`. If it is `keep`, only they are stored.
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
@@ -231,8 +231,8 @@ function progressWith(
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
 /**
- * Returns the newest stamp (creation or modification time) of a published record, in epoch ms, once the changes of a batch are committed.
- * Stamps later than `latest` are ignored. `before` is the newest stamp before the batch.
+ * Returns the newest stamp (creation or modification time) among all published records, in epoch ms, as it is after the changes of a batch.
+ * Stamps later than `latest` are ignored. `before` is the newest stamp before the batch. Undefined if there is no stamp.
  */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,

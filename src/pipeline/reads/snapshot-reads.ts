@@ -37,8 +37,9 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Whether the snapshot requests all records of the list at first, because `START_FROM` is not set or the list has no dates. Remains false
-   * if the window from `START_FROM` on turns out to be useless, and the snapshot then reads all records.
+   * Whether the snapshot was begun with requests for all records of the list, because `START_FROM` is not set or the list has no dates.
+   * False if it was begun with the window from `START_FROM` on, even if that window turns out to be useless and all records are then
+   * requested.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];

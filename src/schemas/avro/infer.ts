@@ -143,8 +143,9 @@ interface Growth {
 }
 
 /**
- * Returns `place.record`, an Avro record type, with a new field for each member of `place.newMembers` that may become one. Nested record
- * types get new fields in the same way. Adds at most `fieldBudget` fields in total. Returns the same object if it adds none.
+ * Returns the Avro record type `place.record` with new fields for `place.newMembers` (members of objects that have no field yet), as
+ * `admittedMembers` selects them. Nested record types get new fields in the same way. Adds at most `fieldBudget` fields in total. Returns
+ * the same object if it adds none.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;

@@ -48,8 +48,8 @@ const REPLICATION_MS = 8_000;
  * transient error, or without a response, a batch is sent again to the current leader with the same bytes and the same sequence number, by
  * which the leader detects duplicates.
  *
- * @throws kafkajs' error for an error code that no retry can resolve, and the errors of `patience` and `leaders`. After an error it is
- * unknown which of the batches were written.
+ * @throws the error of a batch if no retry can resolve it, or if `options.patience` allows no further retry; also the errors of
+ * `options.leaders`. After an error it is unknown which of the batches were written.
  */
 export function deliver(
   batches: readonly PartitionBatches[],

@@ -212,8 +212,12 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page around the first list offset in it that is known to fail. Emits undefined if the page has no such offset, or if the
-   * records before and after the failing one have changed.
+   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Emits the page with a gap in
+   * place of that record. Emits undefined if
+   *
+   * - the page has no such record;
+   * - the records before and after it are not the same as when it was found;
+   * - the request for one of the parts is given up.
    */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);

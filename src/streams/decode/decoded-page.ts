@@ -125,8 +125,8 @@ export function* pageAround(
 }
 
 /**
- * Decodes the element at byte `at`, or the adjacent records recognized together (a run) that begin there. The last record is left out if
- * neither a delimiter nor the end of the page follows it. Undefined if the first record is not JSON, or if no record is left.
+ * Decodes the record that begins at byte `at`, or several adjacent records that are recognized together (a run). If neither a delimiter nor
+ * the end of the page follows the last one of these, it is left out. Undefined if the first record is not JSON, or if no record is left.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;

@@ -18,13 +18,16 @@ const APART = 11;
 const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Decides whether a page failed because the API caps the list: it serves no records from some offset on. Search engines, for example,
+ * Decides whether a page failed because the API caps the list, that is, serves no records from some offset on. Search engines, for example,
  * refuse offsets over 10,000, and databases time out on large ones.
  *
- * @returns A function to call for each failed page. Its argument `front` requests the records of the page up to a list offset. It returns
- * three tests, which emit the response with the records in front of the cap, or undefined if there is no cap: `at` tests for a cap at a
- * list offset, `beside` does the same once a page elsewhere in the list has succeeded, `known` tests for the cap that earlier pages have
- * shown.
+ * @returns A function to call for each failed page. Its argument `attempts` sends the requests, and `front` requests the records of the
+ * page in front of a list offset. It returns three tests. Each emits the response with the records in front of the cap, or undefined if
+ * there is no cap:
+ *
+ * - `at` tests for a cap at a list offset;
+ * - `beside` does the same, given a page elsewhere in the list that was read after the failure;
+ * - `known` tests for the cap that earlier pages have shown.
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
@@ -73,8 +76,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
         .probe()
         .pipe(switchMap((other) => (other ? beside(other, place, isKnown) : attempts.giveUp())));
     /**
-     * Tests whether the list is still capped at the offset that earlier pages have shown (`plan.servedTo`). If it is not, the plan forgets
-     * the cap. Emits undefined without a test if the failed page does not extend beyond that offset.
+     * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, emits the
+     * response with the page's records in front of the cap. Emits undefined if the page ends at or before that offset, or if the list is
+     * not capped there any more; the plan then forgets the cap.
      */
     const known = (): Observable<Answer | undefined> => {
       const place = Math.max(offset, plan.servedTo);

@@ -230,9 +230,9 @@ export class PageAttempts {
   }
 
   /**
-   * List offsets at which test requests begin. They are odd, so that a server which begins pages at multiples of their size can't begin a
-   * page of two records there. {@link probe} requests the first one, which is outside the failed page; {@link beginsWhereAsked} tries all
-   * of them in order.
+   * List offsets for test requests. {@link probe} requests one record at the first offset, which is outside the failed page.
+   * {@link beginsWhereAsked} requests two records at each offset in turn, until a response shows whether the server begins pages there. The
+   * offsets are odd, because a server that begins pages at multiples of their size can't begin a page of two records there.
    */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;

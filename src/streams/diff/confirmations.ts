@@ -200,9 +200,9 @@ export class Confirmations {
   }
 
   /**
-   * Remembers the image that a newly published image of a record has replaced, to recognize it in the response of a lagging replica.
-   * `replaced` is undefined if there was no image, or if its modification time is earlier than the new one: then the modification time
-   * alone shows that a response is old.
+   * Remembers the image `replaced`, in whose place a new image of the record is published, so that it is recognized in the response of a
+   * lagging replica. `replaced` is undefined if the record had no image, or an image with an earlier modification time: then the
+   * modification time alone shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;

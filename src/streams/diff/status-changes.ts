@@ -126,8 +126,8 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
 }
 
 /**
- * Returns the time of a status change from the time field of the changed object, in epoch ms. Null if the object has no valid time there,
- * or if the field has only the time of creation (`isTimeOfNew`) and the object existed before.
+ * Returns the time that the changed object states for a status change, in epoch ms. Null if the object has no valid time in the field for
+ * it, or if that field has the time of creation (`isTimeOfNew`) and the object existed before.
  */
 function ownTime(
   { time, isTimeOfNew }: StatusTableSubject,

@@ -122,8 +122,8 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
 }
 
 /**
- * Flag in the gzip header for a checksum of the header. The other `FLAG_` constants are for its extra field, file name and comment (RFC
- * 1952, section 2.3.1).
+ * Flag in the header of a gzip member (RFC 1952, section 2.3.1): the header ends with a checksum. The flags below are for an extra field, a
+ * file name and a comment in the header.
  */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;

@@ -64,10 +64,10 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long failures of a list's queries of one kind (by date or by key) are blamed on the queries and not on the token, in ms. The time
- * begins with a failure that was shown not to be due to the token. Further failures are not retried if such a query has succeeded after
- * that first failure. If the time is too small, each of many failing queries is repeated. If it is too large, a token that stops working
- * is noticed later.
+ * How long failures of a list's queries of one kind (by date or by key) are attributed to the queries and not to the token, in ms. The time
+ * begins with a failure that was shown not to be due to the token. Within this time, a failed query is not retried if a query of that kind
+ * has succeeded since the time began. If the time is too small, each of many failing queries is retried. If it is too large, a token that
+ * stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**

@@ -156,9 +156,9 @@ export class TokenLife {
   }
 
   /**
-   * Handles a request with the newest token that the server refused, or to which it sent a status that a retry with the same token would
-   * not change. Returns whether the request is retried and after which pause, and whether a login for a new token is made before.
-   * {@link FINAL}: the failure is final for the list or, in the case of a query by date or key, for the query.
+   * Decides what follows when the server has refused the newest token, or has sent a status that a retry with the same token would not
+   * change: whether and when the request is retried, and whether a login is made before. {@link FINAL}: it is not retried, because the
+   * failure is final for the list or, in the case of a query by date or key, for the query.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';

@@ -253,8 +253,8 @@ class AnchorPage {
   }
 
   /**
-   * Whether the record at index `place` is unchanged since it was chosen as an anchor (a record by which later pages are joined to its
-   * page) with this digest, of its content or of its bytes.
+   * Whether the record at index `place` of this page is the anchor with this digest, unchanged. (An anchor is a record that an earlier page
+   * showed, and that joins this page to it.) The digest is of the record's bytes or of its content.
    */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));

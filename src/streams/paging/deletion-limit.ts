@@ -118,14 +118,15 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether none of the missing keys of this held-back range has been seen again since the previous full scan. If such a range is within
-   * the deletion limit, the operator has raised the limit, so its deletions are confirmed.
+   * Whether at least as many keys of a held-back range (keys whose deletions were held back together) are missing as after the previous
+   * full scan, so that none has come back. If the range is nevertheless within the deletion limit, the operator has raised the limit, and
+   * its deletions are confirmed.
    */
-  const isWhole = (each: HeldBack) =>
+  const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {
     heldBack: masses
-      .filter((each) => isOver(each) || isWhole(each))
+      .filter((each) => isOver(each) || isUndiminished(each))
       .map((each) => ({ ...each, isConfirmed: !isOver(each) })),
     hasRecovered: counted.some((each, nth) => each.gone < heldBack[nth]!.gone && !isOver(each)),
   };

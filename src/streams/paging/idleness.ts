@@ -58,8 +58,11 @@ export class Idleness {
 /** Detects that the server begins pages at other offsets than requested. */
 export class PageShift {
   /**
-   * Observations so far. `not`: none that shows shifted pages. `once`: a page had no record of the previous page. `once, and the page
-   * before had nothing new`: after that, the previous page was read again, and ended with the last record of the page before it.
+   * What the newest pages of the scan have shown:
+   *
+   * - `not`: no sign that pages begin at other offsets than requested;
+   * - `once`: a page had no record of the previous page;
+   * - `once, and the page before had nothing new`: the previous page was then requested again, and had no further record.
    */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 

@@ -13,8 +13,13 @@ interface DateForm {
   /** End of a window: two days ahead (`ahead`), the server's current time (`now`), or none in the request (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
   /**
-   * Notation of dates in requests. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of
-   * `.000Z`; `day`: the date without a time. If the API's times are not in ISO 8601, only their format is used.
+   * Notation of dates in requests:
+   *
+   * - `ms`: `2026-03-05T12:00:00.000Z`;
+   * - `seconds`: `2026-03-05T12:00:00Z`;
+   * - `offset`: `2026-03-05T12:00:00+00:00`;
+   * - `day`: `2026-03-05`;
+   * - a {@link TimeFormat}: the format of the API's own times, if that is not ISO 8601.
    */
   readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
 }
@@ -216,12 +221,12 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next date format, because the list refuses the current one or returns no records for it. Returns false if there is
-   * none: then the list counts as one that cannot be polled by dates.
+   * Switches to the next date format (a notation of dates and a kind of window end), because the list refuses the current one or returns no
+   * records for it. If there is no further format, returns false, and marks the list as one that cannot be polled by dates.
    *
-   * @param why Why the list then cannot be polled by dates.
-   * @param what `form`: the next format, whatever it is. `text`: the next format with another notation of dates.
-   * @param reason The error, on one line.
+   * @param why Reason to store if there is no further format.
+   * @param what Which format comes next. `form`: the following one. `text`: the following one with another notation of dates.
+   * @param reason The error that led here, on one line. Stored together with `why`.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;

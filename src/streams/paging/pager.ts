@@ -227,9 +227,10 @@ abstract class SequentialPager implements Pager {
 }
 
 /**
- * Paging by the key of a record: the server returns the records after it. Each page is requested after a record some places before the end
- * of the previous one, and so overlaps it. That record may be deleted before the request. Servers then return the records after its key,
- * refuse the request, or return the beginning of the list; in the last two cases the scan steps back to the start of an earlier page.
+ * Paging by the key of a record: each request names a key, and the server returns the records after it. To make pages overlap, a request
+ * names the key of a record some places before the end of the previous page. If that record has been deleted meanwhile, servers return the
+ * records after its key, refuse the request, or return the beginning of the list. In the last two cases the scan steps back to the start of
+ * an earlier page.
  */
 class AfterPager extends SequentialPager {
   readonly overlaps = true;

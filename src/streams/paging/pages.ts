@@ -50,7 +50,8 @@ export interface PagesOptions {
    */
   readonly from?: Position | null | undefined;
   /**
-   * Chooses offsets and sizes of requests by how the server treats them. Pass the same plan to all scans of a list. Default: a new plan.
+   * Decides which `offset` and `pageSize` the requests have, according to how the server has treated these parameters. Pass the same plan
+   * to all scans of a list. Default: a new plan.
    */
   readonly plan?: PagePlan | undefined;
   /**

@@ -244,8 +244,9 @@ class ScanChain {
   }
 
   /**
-   * Records the end of a scan. The next window begins at `reached` (epoch ms), or a little earlier after a page from a cache. If the scan
-   * had a gap (records that could not be read), the next window begins where this one did, for at most `GAP_RETRY_MS`.
+   * Records the end of a scan, and with it the begin of the next window: `reached` (epoch ms), or a little earlier if a page came from a
+   * cache. If the scan had a gap (records that could not be read), the next window has the same begin as this one, for at most
+   * `GAP_RETRY_MS`.
    */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;

@@ -296,8 +296,8 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with the full scan `newest` added as one of the two that prove a deletion: a key is absent if it is missing
- * in two such scans at least `proofMs` apart. Earlier scans that are not needed for this are removed.
+ * Returns the sweep's progress with `newest` added to the full scans that prove deletions: a key is absent if it is missing in two of these
+ * scans at least `proofMs` apart. Earlier scans that are not needed for this are removed.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);

@@ -56,8 +56,8 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent: no read has shown them since the sweep number `since` began. `span`: begin and end of the newest read of a
-   * page by this process's sweeps, as logical times.
+   * Keys that are proven absent, because no read since the begin of sweep number `since` has shown them. `span`: begin and end, as logical
+   * times, of the newest read of a page by the sweeps of this process.
    */
   | {
       readonly kind: 'absent';

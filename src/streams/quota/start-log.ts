@@ -23,8 +23,8 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Number of times per window that a bucket checks whether a request in flight still counts, if responses take about as long as the window
- * or longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
+ * Number of checks per window whether a request in flight has ceased to count against the quota. Matters only if responses take about as
+ * long as the window, or longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -76,8 +76,8 @@ export class StartLog {
   /** Monotonic queue over `#measured`: the requests with a lower latency than all later ones. The first has the lowest latency of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
   /**
-   * Request starts that count for one window from a time that does not change: those of requests without a valid latency, such as failed
-   * ones, and those added by {@link StartLog.add}.
+   * Request starts that count for one window from a fixed time, which does not depend on measured latencies: those of requests without a
+   * valid latency, such as failed ones, and those added by {@link StartLog.add}.
    */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */

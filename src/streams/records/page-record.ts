@@ -215,7 +215,8 @@ export class PageRecord {
   }
 
   /**
-   * Returns a copy of the record with the given image (encoded content). The copy is a single record, even if this record is part of a run.
+   * Returns a copy of the record in which `image` is the record's encoded content. The copy is a single record, even if this record is part
+   * of a run (adjacent records that are recognized together).
    */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest, stamps } = this;

@@ -132,7 +132,8 @@ function rejectOf({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
 export type RejectFilter = (record: RejectedRecord) => boolean;
 
 /**
- * Creates a filter for the rejects of a page. A reject is reported again only once its content has changed.
+ * Creates the filter for the rejects of one page (records that can't be published). It passes a reject unless an equal one was passed
+ * before, or is known from an earlier read. Two rejects are equal if their reasons and contents are.
  *
  * @param isKnown Whether a reject with this digest was reported in an earlier read. Default: none was.
  * @param volatile Fields that are ignored when contents are compared.

@@ -141,8 +141,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the path from the record's root `record` along the first `count` steps of the path in a note (message of the WebAssembly
-   * transcoder) at address `note`.
+   * Returns the path that leads from the record's root `record` along the first `count` steps of a note's path. `note` is the address of
+   * the note (a message of the WebAssembly transcoder about one value).
    */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;

@@ -110,8 +110,8 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores that entry number `nth` in the output of a record begins at the current write position, and is the value of the field with the
- * index `field`. `record` is the address of the compiled entry of the record type.
+ * Stores where the output of a record's field begins. Entry number `nth` in the output is that of the field with the index `field`, and
+ * begins at the current write position. `record` is the address of the compiled entry of the record type.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
