@@ -112,8 +112,8 @@ export class PermitSource {
   }
 
   /**
-   * Whether to retry a failed attempt to acquire permits; if false, requests are sent undeclared. Rethrows the error if neither a retry nor
-   * undeclared requests are allowed.
+   * Whether to repeat a failed attempt to acquire permits. If false, the guest sends its requests undeclared, so that other processes do
+   * not count them. Rethrows an error that is not retried if Kafka was reached before, as undeclared requests are then not allowed.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;

@@ -147,7 +147,7 @@ export class TokenEvidence {
 
   /**
    * Whether the token has worked for a request that was sent after this one. If this request repeats an attempt that failed with the same
-   * token and status, a success counts if its request was sent after the response to that attempt.
+   * token and status, success of a request that was sent after the response to that attempt is enough.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);

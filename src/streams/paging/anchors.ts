@@ -38,8 +38,8 @@ export interface Position {
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
   /**
-   * Set if the page is accepted without an anchor (an unchanged record that the scan has read before): the page cannot overlap, its anchors
-   * have no digests, or too many pages had no anchor.
+   * Set if the scan goes on with this page even without an anchor (an unchanged record that the scan has read before), because the page
+   * cannot overlap the previous one, the records in the overlap have no digests to compare, or too many pages had no anchor.
    */
   readonly isBlind?: true;
   /**
