@@ -68,9 +68,10 @@ export class PermitSource {
   }
 
   /**
-   * Acquires a batch with at least one permit.
+   * Acquires at least one permit (right to send one API request) for the demands. Repeats the attempt until it succeeds, each time with the
+   * current result of `demands`. The permits may be undeclared (see {@link PermitSource}).
    *
-   * @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after Kafka was reached once.
+   * @throws CellarstreamError `NO_PERMITS` if none could be acquired in time; errors of Kafka that occur after Kafka was reached once.
    */
   async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
     const { account, patienceMs, scheduler, random = Math.random } = this.#options;

@@ -136,8 +136,8 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 }
 
 /**
- * Reads the newest committed cursor of a task. If the topic has none newer than `known`, the result has the cursor in `known`; null if
- * there is none.
+ * Reads the newest committed cursor of a task. Returns the cursor in `known` if the topic has none that is newer. The returned cursor is
+ * null if there is none at all.
  *
  * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
  */

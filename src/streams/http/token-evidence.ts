@@ -11,8 +11,7 @@ export type TokenOutcome =
   /** Any other retryable failure: 5xx, a redirect, HTML, a 200 without a page. */
   | 'failed'
   /**
-   * The status would be the same for a repetition with the same token, such as 400, 419 or 498. If the token is the cause, a repetition
-   * with a new token may succeed.
+   * The status, such as 400, 419 or 498, would be the same for a repetition with the same token. A repetition with a new token may succeed.
    */
   | 'failed-for-good';
 
