@@ -100,9 +100,10 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 
 /**
  * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. Does nothing when the process opens the task for the first time.
+ * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, when the process opens the task for the
+ * first time.
  *
- * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by its predecessor.
+ * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by the previous owner of the task.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,

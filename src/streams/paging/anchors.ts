@@ -222,8 +222,9 @@ class AnchorPage {
   }
 
   /**
-   * Returns a text that identifies the record at index `place` of the page: its key or, if it has none, a text with the content digest of
-   * the record before it, because its own content may occur anywhere in the list. Undefined if that digest is missing, too.
+   * Returns a text that identifies the record at index `place` of the page: its key. For a record without a key, the text contains the
+   * content digest of the record before it, because the record's own content may occur anywhere in the list. Undefined if that digest is
+   * missing.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
