@@ -35,8 +35,8 @@ const GUEST_RANK = -1;
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Maximum difference, in ms, by which a request's time in a ledger declaration may be later than the exact time stored for it: the
- * declaration rounds up to a full second, and states requests without a response later by `MAX_REQUEST_DELAY_MS`.
+ * How much later the ledger may state the time of a request than the state folder, which stores the exact time, in ms. A declaration rounds
+ * times up to a full second. For a request without a response it also adds `MAX_REQUEST_DELAY_MS`.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**

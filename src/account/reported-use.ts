@@ -14,11 +14,10 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Factor in the test whether the API has reset a quota. Let N be the number of this process's requests that overlapped the request of a
- * response. The quota counts as reset if the response reports more remaining requests than earlier ones, by more than this factor times N.
- * A smaller rise may come from responses that overtake each other. The factor is 2 rather than 1 because requests of other processes
- * overtake, too. If it is too small, such a rise counts as a reset, and requests of others are missed. If it is too large, requests of
- * others are missed after the reset of a little-used quota.
+ * Largest rise of the reported number of remaining requests that does not count as a reset of the quota, as a multiple of the number of
+ * this process's requests that overlapped the answered one. Responses that overtake each other cause such rises. The factor is 2 rather
+ * than 1 because requests of other processes overtake, too. If it is too small, such a rise counts as a reset, and requests of others are
+ * missed. If it is too large, requests of others are missed after the reset of a little-used quota.
  */
 const OVERTAKEN = 2;
 

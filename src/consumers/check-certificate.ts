@@ -98,9 +98,9 @@ export interface TallyUnavailable {
 }
 
 /**
- * Compares the count and digest of each partition's live keys with a certificate.
+ * Compares a topic's live keys with a certificate: for each partition, their count and digest at the offset that the certificate states.
  *
- * @param found Returns the count and digest of the partition's live keys at `position`, from the events before that offset.
+ * @param found Returns count and digest of a partition's live keys after all events before the offset `position`.
  */
 export function checkCertificate(
   published: PublishedCertificate,

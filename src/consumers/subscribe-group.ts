@@ -68,8 +68,8 @@ export interface SubscribeGroupOptions<T> {
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
-   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and the certificates
-   * of any account. Must be set if the topic belongs to a fleet.
+   * Topic and account of the list's certificates. By default the topic is `<prefix>.certificates`, with the prefix of the list's topic, and
+   * certificates of any account match. Must be set if the list's topic belongs to a fleet.
    */
   readonly certificates?: CertificatesOptions;
 }

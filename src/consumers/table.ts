@@ -29,10 +29,11 @@ export interface TableOptions<Image>
   /** The topic to read. If only its name is given, the images are decoded as the API's JSON, which works for every list of every API. */
   readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
-   * Called with the result of comparing the table's keys and sequences with a certificate (count and digest of the list's records after a
-   * full scan): with the newest certificate and each later one, once the table has applied every event that the certificate describes. The
-   * result is `not checked` for a certificate that arrives after too many later events. If this callback is set, the table also stores a
-   * hash of each key, and recent digests. If the callback throws, the table ends with that error.
+   * Called with the result of comparing the table with a certificate (count and digest of the list's records after a full scan). This
+   * happens for the newest certificate and for each later one, once the table has applied every event that the certificate describes. The
+   * result is `not checked` if no comparison is possible, for example because the table has read too many later events before the
+   * certificate arrived. If this callback is set, the table needs more memory, for a hash of each key and for recent digests. If the
+   * callback throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }

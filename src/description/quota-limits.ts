@@ -18,8 +18,8 @@ export interface DescribedQuota {
   /** Number of requests of all lists of an API key that may start in any second; undefined without such a limit. */
   readonly keyPerSecond: number | undefined;
   /**
-   * Limits of each list, by its name. All apply in addition to `keyPerSecond`. A list's limit per minute applies in addition to the API's
-   * `perMinute` in the scope `key`, and instead of it in the scope `endpoint`.
+   * Limits of each list, by its name. They apply in addition to `keyPerSecond`. A list's limit per minute applies in addition to the API's
+   * `perMinute` if `scope` is `key`, and replaces it if `scope` is `endpoint`.
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
   /** Limits of logins. */

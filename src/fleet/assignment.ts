@@ -29,8 +29,8 @@ export type Assignment = ReadonlyMap<string, readonly string[]>;
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * Maximum weight of an account that moves, as a fraction of the load difference between the member that it leaves and the one that it
- * joins. If it is too large, a move nearly reverses the difference, and the next small change of a weight moves the account back.
+ * Largest weight of an account that may move from one member to another, as a fraction of the difference of their loads. If it is too
+ * large, a move nearly swaps the two loads, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 

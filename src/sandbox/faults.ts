@@ -69,8 +69,8 @@ export type PageFault =
   | {
       readonly kind: 'empty';
       /**
-       * Pagination that is sent with the empty array: `full` counts the records as if they had been sent, `empty` is the pagination of an
-       * empty list. Default `full`.
+       * Pagination of the response with the empty array. `full`: as if the records had been sent. `empty`: that of an empty list. Default
+       * `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };

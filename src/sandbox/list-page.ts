@@ -116,8 +116,8 @@ interface Selection {
 }
 
 /**
- * Number of records in a date window up to which a page is selected by sorting the window's records by key. For larger windows, scanning
- * the whole list in key order is faster.
+ * Largest number of records in a date window for which a page in key order is selected by sorting the window's records. For more records,
+ * scanning the whole list in key order is faster.
  */
 const SORTABLE = 16_384;
 

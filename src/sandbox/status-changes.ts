@@ -100,8 +100,8 @@ export function setStatus(order: JsonObject, path: string, value: string | null)
 }
 
 /**
- * Returns `part` if it is an object. If it is an array, returns the element whose field `name` has the value `identity`, or the first
- * element if no identity is given.
+ * Selects one object from a member of an order, which is an object or an array of objects: the one whose field `name` equals `identity`, or
+ * the first one if `name` or `identity` is undefined. Returns undefined if there is none.
  */
 function partOf(
   part: JsonValue | undefined,

@@ -169,9 +169,9 @@ interface Columns {
 }
 
 /**
- * Generates creation and update times, and chooses a template, for each of `count` records. Creation times are spread evenly over the three
- * years before `endsAt`, in the order of the ids. The last change of the chosen template, counted from the record's creation, lies before
- * `endsAt`: old records mostly have a longer history than new ones.
+ * Generates the creation time, the time of the last change and the template of each of `count` records. Creation times are spread evenly
+ * over the three years before `endsAt`, in the order of the ids. A template is chosen only if its last change, counted from the record's
+ * creation, lies before `endsAt`: so old records mostly have a longer history than new ones.
  */
 function makeHistory(
   count: number,

@@ -108,8 +108,8 @@ export class ImageFile {
   }
 
   /**
-   * To be called after each write to the image file. Once the file has been open for ten minutes, the first call resets the count of short
-   * starts in the {@link OpenMarker} beside it. A crash after that does not count as a sign that the image file is damaged.
+   * To be called after each write to the image file. The first call after the file has been open for ten minutes sets the number of
+   * abruptly ended starts in the {@link OpenMarker} to 0. So a later crash is not taken for a sign that the image file is damaged.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;

@@ -158,9 +158,11 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that count against the quota `name`. Usually this is the part with that name. Without such a part, the
- * quota that all lists share (`all`) counts the parts of all lists, and the quota of one list counts the part `all`. The part for logins
- * counts only against the quota of logins.
+ * Returns the parts of a declaration that count against the quota `name`: the part with that name. If there is no such part:
+ *
+ * - for the quota that all lists share (`all`): the parts of all lists;
+ * - for the quota of one list: the part `all`, if there is one;
+ * - for the quota of logins: none.
  */
 export function quotaDeclarationsIn(
   name: string,

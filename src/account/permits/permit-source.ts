@@ -68,9 +68,10 @@ export class PermitSource {
   }
 
   /**
-   * Acquires a batch with at least one permit.
+   * Acquires at least one permit (right to send one API request) for the demands. Repeats the attempt until it succeeds, each time with the
+   * current result of `demands`. The permits may be undeclared (see {@link PermitSource}).
    *
-   * @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after Kafka was reached once.
+   * @throws CellarstreamError `NO_PERMITS` if none could be acquired in time; errors of Kafka that occur after Kafka was reached once.
    */
   async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
     const { account, patienceMs, scheduler, random = Math.random } = this.#options;
@@ -112,8 +113,8 @@ export class PermitSource {
   }
 
   /**
-   * Whether to retry a failed attempt to acquire permits; if false, requests are sent undeclared. Rethrows the error if neither a retry nor
-   * undeclared requests are allowed.
+   * Whether to repeat a failed attempt to acquire permits. If false, the guest sends its requests undeclared, so that other processes do
+   * not count them. Rethrows an error that is not retried if Kafka was reached before, as undeclared requests are then not allowed.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;

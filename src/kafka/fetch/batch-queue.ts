@@ -7,8 +7,8 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the next batch; undefined while none is ready. If the queue's order puts messages of another partition between
-   * messages of that batch, only the messages before them are removed and returned.
+   * Removes and returns the next messages, all from one partition: the batch that is next, or its beginning if the queue's order continues
+   * with another partition before the batch ends. Undefined while no batch is ready.
    */
   take(): PartitionBatch | undefined;
   /** Number of queued batches of this partition, without batches that contain no messages. */

@@ -100,9 +100,10 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 
 /**
  * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. Does nothing when the process opens the task for the first time.
+ * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, when the process opens the task for the
+ * first time.
  *
- * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by its predecessor.
+ * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by the previous owner of the task.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,
@@ -136,8 +137,8 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 }
 
 /**
- * Reads the newest committed cursor of a task. If the topic has none newer than `known`, the result has the cursor in `known`; null if
- * there is none.
+ * Reads the newest committed cursor of a task. Returns the cursor in `known` if the topic has none that is newer. The returned cursor is
+ * null if there is none at all.
  *
  * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
  */

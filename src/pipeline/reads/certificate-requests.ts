@@ -16,8 +16,8 @@ export class CertificateRequests {
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );
   /**
-   * Emits when a full scan should be faster, because a request for a certificate waits for one to begin or end. Emits on subscription if
-   * such a request is there already; otherwise whenever one arrives.
+   * Emits when a full scan should be faster, because a request for a certificate waits for a full scan to begin or end. Emits on
+   * subscription if such a request waits already; otherwise whenever one arrives.
    */
   readonly urgent$: Observable<unknown> = defer(() =>
     this.hasPending() ? of(undefined) : this.#arrived$,

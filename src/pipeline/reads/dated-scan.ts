@@ -37,8 +37,8 @@ export function datedScan(
 }
 
 /**
- * Operator for a scan with dates. If the list refuses the dates, the page slot of the refused request is freed, and `fullScan` replaces the
- * scan.
+ * Operator for a scan of windows of dates. If the API refuses a request with dates, it frees that request's page slot (capacity for one
+ * page) and continues with `fullScan` instead.
  */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,

@@ -56,8 +56,10 @@ export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
 }
 
 /**
- * Returns the names of the fields that make a schema unfit for status changes: fields of {@link StatusChangeEvent} that it lacks (except
- * `key`) or that have another type, and other fields (except key fields of the type `["null", "long"]`).
+ * Returns the names of the fields that make a schema unfit for status changes:
+ *
+ * - fields of {@link StatusChangeEvent} that it lacks or that have another type (`key` may be lacking);
+ * - all other fields, except key fields of the type `["null", "long"]`.
  */
 export function wrongStatusFields(
   { fields }: RecordSchema,

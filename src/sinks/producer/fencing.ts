@@ -48,8 +48,10 @@ export class Fencing {
   #began = now();
 
   /**
-   * Records that a transaction begins, so that its age is known when its commit fails. @param isInDoubt Whether the previous transaction
-   * may still be open at the broker. If so, the age is counted from the beginning of the previous transaction.
+   * Records that a transaction begins, so that its age is known when its commit fails.
+   *
+   * @param isInDoubt Whether the previous transaction may still be open at the broker. If so, the age is counted from the beginning of the
+   * previous transaction.
    */
   begin(isInDoubt: boolean): void {
     if (!isInDoubt) this.#began = now();

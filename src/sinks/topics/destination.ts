@@ -34,9 +34,9 @@ export interface Destination {
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. The first
-   * call for a list does not inspect again: it returns the findings from the start of the service. A finding about a topic that all lists
-   * share is returned once, for one of the lists.
+   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings; a finding
+   * about a topic that all lists share is returned for one list only. The first call for a list returns the findings of the inspection when
+   * the service started, without a new inspection.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */

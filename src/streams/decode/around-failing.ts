@@ -42,9 +42,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first record of a page that is known to make requests fail (`place`), and the list offset at which the readable records
-   * after it end (`until`): that of the next failing record in the page, or else the end of the page. Undefined if the page has no such
-   * record.
+   * Returns the first record of a page that is known to make requests fail (`place`); undefined if there is none. `until` is the list
+   * offset at which the readable records after it end: the offset of the page's next failing record, or the end of the page.
    *
    * @param isDated Whether the page belongs to a window of dates.
    * @param offset List offset at which the page begins.

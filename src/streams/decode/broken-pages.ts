@@ -142,12 +142,14 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads the page in parts around a broken record that truncates the response, or whose text differs in every response: requests the
-   * records after it, the records before it, and the broken record once more. The parts form one page only if both requests for the broken
-   * record return the same first characters. A record that leaves the list and comes back between the two requests is not noticed.
+   * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. Requests the records
+   * after it, the records before it, and then the broken record once more. Emits the page joined from these responses, in which the broken
+   * record is an unreadable record; the same holds for broken records directly after it. Errors if the two responses to a broken record do
+   * not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two requests
+   * is not noticed.
    *
    * @param place Index of the broken record on the page.
-   * @param one Response to the request for the broken record alone.
+   * @param one Response to the first request for the broken record alone.
    */
   #across(place: number, one: Answer | BrokenResponse): Observable<Answer> {
     const at = this.#offset + place;

@@ -81,9 +81,9 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
 }
 
 /**
- * Creates the object that decides when the requests for the page at a cursor are given up: when the server refuses the cursor, or after
- * some failures that may depend on the page. Some servers answer a cursor that has expired with status 404 or 500, or with a response that
- * is no page, as they do during an outage.
+ * Creates the {@link PagePatience} for a page at a cursor. A refusal of the page (status such as 400, or 410) is not attributed to the
+ * token. Retryable failures that may depend on the page are given up after three, if they last 5 s: some servers respond to an expired
+ * cursor with status 404 or 500, or with a response that is no page, as they do during an outage.
  */
 export function cursorPatience(scheduler: SchedulerLike): PagePatience {
   return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
@@ -284,11 +284,11 @@ export class PageAttempts {
   }
 
   /**
-   * Returns span, times and age for a page that is joined from several responses. The times are those of the first response in `after`, the
-   * age is that of the oldest response.
+   * Returns the properties of a page that is joined from several responses: its span (begin and end on the list's logical clock), the times
+   * of the first response in `after`, and the age of the oldest response.
    *
    * @param before Responses with the records in front of a gap, or of a cap (list offset from which on the API serves no records).
-   * @param after Responses with the records behind the gap. For a cap: the response for a page elsewhere in the list.
+   * @param after For a gap: responses with the records behind it. For a cap: one response, to the request for a page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;

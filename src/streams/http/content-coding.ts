@@ -58,8 +58,8 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
 }
 
 /**
- * Decompresses a body that has no magic number. Returns undefined if it cannot be decompressed and is plain text: the `Content-Encoding`
- * header is wrong.
+ * Decompresses, as brotli or deflate, a body that has no magic number. If that fails and the body is plain text, returns undefined: the
+ * `Content-Encoding` header is wrong. Other failures, and too large a result, are thrown.
  */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {

@@ -181,8 +181,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page with at most `most` records that begins exactly at list offset `offset`. If the list is read in whole pages, its size
-   * is the largest that divides `offset`, otherwise `most`.
+   * Returns a page of at most `most` records that begins exactly at list offset `offset`. Its size is `most`, or, if pages must begin at
+   * multiples of their size, the largest size up to `most` that divides `offset`.
    */
   from(offset: number, most: number): PagePlace {
     return { offset, pageSize: this.#divisor(offset, most) };

@@ -29,10 +29,11 @@ export interface ServerClock {
    */
   now(localTime: number): number | undefined;
   /**
-   * Stores the server's time at the start of a request, as the response shows it (in epoch ms). Does nothing with undefined: the response
-   * has no `Date`.
+   * Updates the estimate of the server's clock with a response's `Date`.
    *
-   * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
+   * @param serverTime The server's time when the request began, computed from `Date`, in epoch ms. Undefined without `Date`: nothing is
+   * changed.
+   * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void;
   /**

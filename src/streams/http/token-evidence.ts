@@ -11,8 +11,7 @@ export type TokenOutcome =
   /** Any other retryable failure: 5xx, a redirect, HTML, a 200 without a page. */
   | 'failed'
   /**
-   * The status would be the same for a repetition with the same token, such as 400, 419 or 498. If the token is the cause, a repetition
-   * with a new token may succeed.
+   * The status, such as 400, 419 or 498, would be the same for a repetition with the same token. A repetition with a new token may succeed.
    */
   | 'failed-for-good';
 
@@ -147,7 +146,7 @@ export class TokenEvidence {
 
   /**
    * Whether the token has worked for a request that was sent after this one. If this request repeats an attempt that failed with the same
-   * token and status, a success counts if its request was sent after the response to that attempt.
+   * token and status, success of a request that was sent after the response to that attempt is enough.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);

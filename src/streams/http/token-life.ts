@@ -242,8 +242,8 @@ const GAPS = {
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
 /**
- * Time without early logins (logins before the token expires), in ms, after which the next one counts as the first again: the minimum gap
- * after it is `first` of `GAPS`.
+ * Time since the newest early login (login before the token expires), in ms, after which the next early login counts as the first again.
+ * The minimum gap after it is then `first` of `GAPS`.
  */
 const RESET_AFTER_MS = 60 * 60_000;
 

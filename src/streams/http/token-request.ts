@@ -134,8 +134,9 @@ function bodyOf(
 }
 
 /**
- * Returns the parts of a token request. The client authenticates with HTTP Basic, or in the form if the description says so or the client
- * has no secret. In HTTP Basic, id and secret are percent-encoded (RFC 6749, section 2.3.1).
+ * Returns headers and body of a token request. The client authenticates with HTTP Basic. Its id and secret are in the body instead if the
+ * description says so; a client without a secret sends its id there. In HTTP Basic, id and secret are percent-encoded (RFC 6749, section
+ * 2.3.1).
  */
 function oauth2Parts(
   oauth2: OAuth2Description,

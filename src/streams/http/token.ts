@@ -105,8 +105,8 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     return isFresh ? of(newest) : newLogin;
   });
   /**
-   * Emits `token` and completes at the moment when the token must be renewed: when it has nearly expired, or as soon as an early login is
-   * decided on.
+   * Waits until the token must be renewed, because it has nearly expired or an early login was decided on. Then emits `token` and
+   * completes.
    */
   const end = (token: Token): Observable<Token> =>
     merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(

@@ -38,8 +38,8 @@ export interface Position {
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
   /**
-   * Set if the page is accepted without an anchor (an unchanged record that the scan has read before): the page cannot overlap, its anchors
-   * have no digests, or too many pages had no anchor.
+   * Set if the scan goes on with this page even without an anchor (an unchanged record that the scan has read before), because the page
+   * cannot overlap the previous one, the records in the overlap have no digests to compare, or too many pages had no anchor.
    */
   readonly isBlind?: true;
   /**
@@ -222,8 +222,9 @@ class AnchorPage {
   }
 
   /**
-   * Returns a text that identifies the record at index `place` of the page: its key or, if it has none, a text with the content digest of
-   * the record before it, because its own content may occur anywhere in the list. Undefined if that digest is missing, too.
+   * Returns a text that identifies the record at index `place` of the page: its key. For a record without a key, the text contains the
+   * content digest of the record before it, because the record's own content may occur anywhere in the list. Undefined if that digest is
+   * missing.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);

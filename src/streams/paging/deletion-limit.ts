@@ -51,8 +51,8 @@ export interface LimitVerdict {
  */
 const NEVER_HELD = 20;
 /**
- * Number of newly missing keys up to which no deletions are held back, however short the list is. If more keys go missing and they are more
- * than `MAX_OF_SHORT` of the records, their deletions are held back.
+ * Number of newly missing keys up to which no deletions are held back, even if they are a large fraction of a short list. If more keys go
+ * missing, `MAX_OF_SHORT` limits the fraction.
  */
 const NEVER_HELD_OF_SHORT = 2;
 /**

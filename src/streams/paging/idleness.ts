@@ -26,8 +26,8 @@ const IDLE_PAGES = 3;
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * Number of pages that a scan reads beyond the list offset `2 * total` before it ends, if the server claims further pages and the scan does
- * not count keys.
+ * How far beyond the list offset `2 * total` a scan reads, in pages, before it treats the list as ended although the server claims further
+ * pages. Used only if the scan does not count keys: otherwise pages without new keys show the end.
  */
 const PAGES_BEHIND = 10;
 

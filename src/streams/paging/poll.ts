@@ -78,9 +78,9 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain (polls that look further back).
- * Their pauses become longer for that, at most 1.5 times as long. If the value is too small, the two chains together need more than their
- * share. If it is too large, new records are read late while the lookback chain sends many requests.
+ * Largest fraction of the polls' share of the quota that the polls for new records leave unused for the lookback chain (polls that look
+ * further back). They do so by making their pauses longer, at most 1.5 times as long. If the value is too small, the two chains together
+ * exceed the polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**

@@ -130,8 +130,8 @@ export class StartLog {
   }
 
   /**
-   * Estimates at `now` when the first of the starts ceases to count against the quota: returns the earliest possible time, in ms; Infinity
-   * if no start counts.
+   * Returns the earliest time at which one of the logged starts may cease to count against the quota, as estimated at time `now`, in ms.
+   * Infinity if no start counts.
    */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;

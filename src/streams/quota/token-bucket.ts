@@ -50,8 +50,8 @@ export interface TokenBucketOptions {
 /** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
 export interface Gate {
   /**
-   * Returns the earliest time, in ms, at which the gate allows a start to a lane with this rank. A time up to `now` means that the gate is
-   * open; Infinity means that it stays closed until {@link opened$} emits.
+   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. Up to `now`:
+   * the gate is open. Infinity: it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
   /**

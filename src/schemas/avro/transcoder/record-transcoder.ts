@@ -195,8 +195,8 @@ const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
 /**
- * Compiles a schema to a {@link Program}. Its parts are placed one after another, from low to high addresses. If the schema is too large
- * for the available memory, the needed size is still counted, but nothing is written beyond the end.
+ * Compiles a schema to a {@link Program}. Writes the parts of the program one after another, from low to high addresses. If the program
+ * does not fit into the available memory, its size is still counted, but nothing is written beyond the end.
  */
 class ProgramWriter {
   /** The compiled schema; undefined if it exceeds the available memory, at about 1,500 fields. */

@@ -68,9 +68,8 @@ export function noteUnknown(object: i32): bool {
 }
 
 /**
- * Corrects notes after a part of the Avro output has moved by `bytes` (negative: towards the start). A note contains the offset in the
- * output of the value that it is about. In each note at address `first` or later, `bytes` is added to this offset if the value was at an
- * address from `from` to `to - 1` before the move.
+ * Corrects the output offsets in notes after a part of the Avro output was moved. Adds `bytes` (negative: towards the start) to the offset
+ * in each note, at address `first` or later, whose value was at an address from `from` to `to - 1` before the move.
  */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
