@@ -278,9 +278,10 @@ export class Quotas {
   }
 
   /**
-   * Delays the first requests where the API has limits per second: counts each such limit as used up at the time when the last request of
-   * the predecessor (previous owner of the account) may reach the server. `sentUntil`: latest time at which the predecessor may have sent
-   * it, in ms.
+   * Delays this process's first requests if the API has limits per second: counts each such limit as used up at the time when the last
+   * request of the predecessor (previous owner of the account) may reach the server.
+   *
+   * @param sentUntil Latest time at which the predecessor may have sent that request, in ms.
    */
   #waitSecond(sentUntil: number): void {
     const at = sentUntil + MAX_REQUEST_DELAY_MS;

@@ -64,10 +64,11 @@ export class ReportedUse {
   }
 
   /**
-   * Reports requests that others sent against the quota, and a used-up quota, if the response `answer` shows them.
+   * Compares the number of remaining requests that the response `answer` reports with the requests of this process. Calls `onOthers` if
+   * others have sent requests, too, and `onUsedUp` if none remain and the response says when the quota is reset. Does nothing if it reports
+   * no number.
    *
-   * @param included Number of this process's requests that the API has certainly subtracted from the number of remaining requests in
-   * `answer`.
+   * @param included Number of this process's requests that the API had certainly counted when it reported that number.
    */
   #compare(answer: HttpResponse, included: number): void {
     const { rules, scheduler, onOthers, onUsedUp } = this.#options;

@@ -87,9 +87,9 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
 }
 
 /**
- * Runs the demo's instances. An instance that ends is started again; one that exits, not killed by a signal, before it has joined the fleet
- * ends the demo. The method `run` resolves after a signal, or rejects with the error of an instance that can't start. All instances have
- * ended by then.
+ * Runs the demo's instances, and starts an instance again when it ends. The method `run` resolves after a signal. It rejects if an instance
+ * can't start, that is, exits before it has joined the fleet without being killed by a signal. In both cases all instances have ended by
+ * then.
  */
 class FleetDemo {
   readonly #options: DemoFleetOptions;

@@ -59,9 +59,13 @@ export function replaySettings(
 }
 
 /**
- * Returns the prefix of an account's topics. Without `account` or with ACCOUNTS_DIR, it is the prefix in the given settings. Otherwise it
- * is `<TOPIC_PREFIX>.<account>` if Kafka has a fleet's topic under TOPIC_PREFIX, or TOPIC_PREFIX if `account` is ACCOUNT_NAME. This does
- * not find the topics of an account whose file sets its own prefix: the user sets TOPIC_PREFIX to that prefix.
+ * Returns the prefix of an account's topics:
+ *
+ * - the given TOPIC_PREFIX, if `account` is undefined or ACCOUNTS_DIR is set (the given settings are then those of the account);
+ * - `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic under TOPIC_PREFIX;
+ * - TOPIC_PREFIX, if there is no fleet and `account` is ACCOUNT_NAME.
+ *
+ * This does not find the topics of an account whose file sets another prefix: for such an account the user sets TOPIC_PREFIX.
  *
  * @throws CellarstreamError `SETTINGS` if Kafka has no fleet under TOPIC_PREFIX and `account` is not ACCOUNT_NAME.
  */

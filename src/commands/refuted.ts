@@ -4,8 +4,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import { readMeasured, refutations } from '../description/measured.ts';
 
 /**
- * Throws if a measurement has refuted a statement of the description about one of `resources`. The measurement is the one in the file that
- * `MEASURED` names; without that setting, the one in the description.
+ * Throws if a measurement has refuted a statement of the description about one of the lists `resources`. The measurement is read from the
+ * file that `MEASURED` names or, without that setting, from the description.
  *
  * @throws CellarstreamError `SETTINGS`, with one line for each refuted statement.
  */

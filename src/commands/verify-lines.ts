@@ -94,8 +94,11 @@ function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
 }
 
 /**
- * Describes the exceptions that the certificate counts, such as `3 too large to publish`: records that are not in the topic, records that
- * are still in it because their deletions are held back, and undecided ones (two overlapping reads showed different content).
+ * Returns remarks on a certificate, such as `3 too large to publish`: one for each kind of exception that it counts.
+ *
+ * - Records that are not in the topic.
+ * - Records that are still in the topic although they are missing in the list, because their deletions are held back.
+ * - Undecided keys: it is uncertain what the current state of their records is.
  */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;

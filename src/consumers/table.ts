@@ -202,8 +202,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event read in the partition, if that event was outdated; otherwise null. A tombstone of this key is outdated too.
-   * Tombstones do not count as events here.
+   * Key of the last event read in the partition, if that event was outdated (not newer than an earlier event of the partition); otherwise
+   * null. A tombstone of this key is then outdated, too. Tombstones do not count as events here.
    */
   readonly late: string | null;
 }

@@ -103,9 +103,9 @@ interface ForwardedRequest {
 }
 
 /**
- * Wraps a handler so that a request fails with a {@link ProxyError} if the response comes from the proxy itself and not from the server.
- * These responses are a 407, and a 403 without JSON before the server's first response. The proxy has already refused a tunnel to the
- * server, so its rules are the probable cause of that 403.
+ * Wraps the handler of a request that is sent to the proxy with an absolute URL. If the response comes from the proxy itself and not from
+ * the server, the request fails with a {@link ProxyError}. Such a response is a 407, or a 403 without JSON before the server's first
+ * response: it is probably due to the proxy's rules, as the proxy has refused a tunnel to this server, too.
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,

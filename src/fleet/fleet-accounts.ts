@@ -171,8 +171,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns, by account name, the digests of the API keys of these accounts. A leaving instance instead returns the digests of all accounts
-   * that it still serves, so that no other account with one of these API keys is served meanwhile.
+   * Returns the digests of the API keys of the accounts `configured`, by account name. If this instance is leaving the fleet, returns those
+   * of all accounts that it still serves instead, so that no other account with one of these API keys is served meanwhile.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     const configs = this.#isLeaving

@@ -15,8 +15,8 @@ export interface MemberMetadata {
   /** Accounts assigned to the member, and accounts whose images (records as published) are in its state folder. */
   readonly warm: readonly string[];
   /**
-   * Digest of the API key of each account in `configured`, by account. A leaving member has no account in `configured`; it sends the
-   * digests of the accounts that it still serves.
+   * Digests of API keys by account: those of the accounts in `configured`. For a leaving member, which has no accounts there: those of the
+   * accounts that it still serves.
    */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }

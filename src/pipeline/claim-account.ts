@@ -36,9 +36,10 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from a process's last response to its last commit of a cursor, in ms, while Kafka responds as usual. A later cursor counts
- * as written by an unknown process, and requests then wait a minute. If this value is too small, a late cursor of the previous process on
- * this machine causes that wait. If it is too large, the wait is omitted after a cursor of an unknown process.
+ * Maximum time from a process's last response to its last commit of a cursor, in ms, while Kafka responds as usual. A cursor that was
+ * committed later than this after the newest request stored on this machine counts as written by an unknown process, and requests then wait
+ * a minute. If the value is too small, a late cursor of the previous process on this machine causes that wait. If it is too large, the wait
+ * is omitted after a cursor of an unknown process.
  */
 const CURSOR_DELAY_MS = 10_000;
 

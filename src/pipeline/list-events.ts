@@ -175,8 +175,8 @@ async function encodeParsed(
 }
 
 /**
- * Number of records in the batches that are processed one by one. Records in recognized groups (runs) are included only in a resync, which
- * processes them one by one too.
+ * Counts the records in the batches that have to be processed one by one. Records that were recognized as a group (run) are not among them,
+ * except in a resync.
  */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>

@@ -221,8 +221,8 @@ export class Marks {
   }
 
   /**
-   * Removes the marks of `keys` (when they were last seen; default: of all keys) and all run heads from the cache. Changes to them that are
-   * not yet written are lost.
+   * Removes entries from the cache: the marks of `keys` (when the API last showed each key; default: all keys), and the heads of all runs
+   * (the same for groups of adjacent records). Changes to them that are not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {

@@ -66,8 +66,8 @@ const JOIN_AGAIN: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Joins a Kafka group and stays a member. Emits this member's part in each generation, and completes when the member has left. While the
- * coordinator can't be reached, nothing is emitted and the newest assignment stays valid.
+ * Joins a Kafka group and stays a member. Emits each generation (period between two rebalances) with this member's assignment, and
+ * completes when the member has left. While the coordinator can't be reached, nothing is emitted and the newest assignment stays valid.
  *
  * Errors with a CellarstreamError that no retry can resolve, such as `KAFKA_REFUSED`.
  */

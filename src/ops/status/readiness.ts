@@ -69,8 +69,8 @@ interface ListState {
   /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
   lastScanAt?: number;
   /**
-   * Interval between the ends of the last two complete polls (full scans, in a list without polls), in ms. After the first one: the time
-   * from the claim of the list to its end. Before that: 0.
+   * Interval between the ends of the last two complete polls, in ms; in a list without polls, of the last two full scans. If only one has
+   * ended: the time from the claim of the list until then. 0 if none has ended.
    */
   previousIntervalMs: number;
 }
@@ -249,8 +249,8 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
 }
 
 /**
- * Formats problems as lines. Lists with the same problem share a line, with the earliest time. Errors count as the same if they differ only
- * in the path of their list.
+ * Formats problems as lines. Lists with the same problem share a line, with the time at which the problem began at the first of them.
+ * Errors are the same if they differ only in the path of their list.
  */
 function lines(all: readonly ReadinessProblem[], description: ApiDescription): string[] {
   const alike = new Map<string, ReadinessProblem[]>();

@@ -185,8 +185,8 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long the warning about a problem of a scan is shown, in ms. Ten minutes for a problem without an entry. `cut`, a list whose end the
- * API does not show, has a day: only a full scan can detect it again, and a list with dates has one about once a day.
+ * How long the warning about a problem of a scan is shown, in ms. A problem that is not listed here has ten minutes. For `cut` (the API
+ * does not show the end of the list) it is a day: only a full scan can detect that again, and a list with dates has one about once a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,

@@ -64,8 +64,8 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` whose `log.bounds`, the function that returns the first and the end offsets of partitions, is that of `sink`.
- * Its results include all transactions that were committed or aborted when the sink was opened.
+ * Returns a copy of `taskLog` in which `log.bounds`, which requests the first and the end offsets of partitions, is the function of `sink`.
+ * The offsets that it returns include all transactions that were committed or aborted when the sink was opened.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);

@@ -18,8 +18,8 @@ export interface DateChecksOptions {
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
   /**
-   * Whether polls pause because the API refuses them, or try other date formats. While true, no probes (tests of the date parameters) are
-   * sent.
+   * Whether the list is not polled as usual at the moment: polls wait because the API refuses them or does not respond, or other date
+   * formats are tried. While true, no probes (tests of the date parameters) are sent.
    */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
@@ -124,9 +124,13 @@ export class DateChecks {
   }
 
   /**
-   * Emits once, when the list's date parameters are to be probed again. That is an hour after the call; but only a minute after it if the
-   * last probe returned no records, if no modification time is known, if probes are paused, or if polls miss a change meanwhile. A change
-   * missed later than that minute makes it emit at once.
+   * Emits once, when the list's date parameters are to be probed again: an hour after the call, or already a minute after it in these
+   * cases:
+   *
+   * - The last probe returned no records.
+   * - No modification time is known.
+   * - Probes are paused.
+   * - Polls have missed a change since the call. If they miss one later than that minute, this emits at once.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

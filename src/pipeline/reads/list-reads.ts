@@ -110,9 +110,12 @@ const POLLS_TIMEOUT_MS = 5 * 60_000;
 const DATE_BOUND_MARGIN_MS = 1_000;
 
 /**
- * Reads one list from the API, with concurrent streams of requests (lanes): the initial snapshot; polls, if the list supports dates; after
- * the snapshot, recurring full scans (sweeps) and requested resyncs. If records can be requested by key, also refetches single records, of
- * which overlapping reads showed different versions or which a sweep did not show.
+ * Reads one list from the API, with concurrent streams of requests (lanes):
+ *
+ * - the initial snapshot;
+ * - polls, if the list supports dates;
+ * - after the snapshot, recurring full scans (sweeps) and requested resyncs;
+ * - single records, if they can be requested by key: those of which reads showed different versions, and those that a sweep did not show.
  */
 export class ListReads {
   /** Results of all reads of the list, in the order of their arrival; never completes. */

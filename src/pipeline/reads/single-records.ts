@@ -15,8 +15,8 @@ export interface SingleRecords {
   /** Whether a record can be requested by this key: the API has such a request for the list, and accepts this key in it. */
   readonly canRequest: (key: string) => boolean;
   /**
-   * Requests a record by its key. Emits once: a response, which is empty if the record does not exist; or undefined if it is unknown
-   * whether the record exists.
+   * Requests a record by its key, once `limit` allows the request. Emits once: a response, which is empty if the record does not exist; or
+   * undefined if it is unknown whether the record exists.
    */
   readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
   /**

@@ -151,8 +151,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the creation time, in epoch ms, from which on a record counts as new: `serverTime`, or `since` if that is later, because records
- * created before `since` may have been published after an earlier snapshot. Returns null if the server sends no time.
+ * Returns the creation time, in epoch ms, from which on a record of the snapshot counts as new (event `c`, not `r`): `serverTime`, or
+ * `since` (where polls resume) if that is later, because records created before `since` may have been published after an earlier snapshot.
+ * Returns null if the server sends no time: then no record counts as new.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

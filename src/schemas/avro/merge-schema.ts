@@ -71,8 +71,8 @@ function grownType(
 }
 
 /**
- * Returns the fields to add to a record type: the described fields `lacking` that it does not have, with the default null, and renamed if
- * their Avro name is taken.
+ * Returns the fields to add to a record type: those of `lacking`, which the described schema has and the record type does not have. Each
+ * has the default null, and another Avro name if its own is taken.
  */
 function addedFields(
   lacking: readonly FieldSchema[],

@@ -166,8 +166,9 @@ class ImageCodec implements RecordCodec {
   }
 
   /**
-   * Completes the image of a record: appends `nulls` and `unmapped` to the typed fields in the output, and returns the output. Calls
-   * `onUnknown` if the record has a member for which the schema has no field.
+   * Completes the image (encoded record) whose typed fields are in the output: appends its last two fields, `nulls` (where the API sent
+   * null) and `unmapped` (values that the typed fields can't hold). Returns the image. Calls `onUnknown` if the record has a member for
+   * which the schema has no field.
    */
   #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
     const out = this.#out;

@@ -5,9 +5,13 @@ import type { TallyText } from './key-tally.ts';
 export const READING_LEVELS = ['anchored', 'counted', 'agreed', 'whole', 'read'] as const;
 
 /**
- * Evidence that a full scan read the whole list, strongest first. `anchored`: each page contained an unchanged record that was read before.
- * `counted`: the number of distinct keys matched a total that did not change. `agreed`: two scans, `DELETE_PROOF_MS` apart, had the same
- * keys. `whole`: one response contained the whole list. `read`: the scan reached the end of the list, without any of this evidence.
+ * Evidence that a full scan read the whole list, strongest first:
+ *
+ * - `anchored`: each page contained an unchanged record that was read before.
+ * - `counted`: the number of distinct keys matched a total that did not change.
+ * - `agreed`: two scans, `DELETE_PROOF_MS` apart, had the same keys.
+ * - `whole`: one response contained the whole list.
+ * - `read`: the scan reached the end of the list, without any of this evidence.
  */
 export type ReadingLevel = (typeof READING_LEVELS)[number];
 
@@ -41,8 +45,11 @@ export interface Certificate extends TallyText {
   /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
   /**
-   * Number of keys whose current state is uncertain: overlapping reads showed different content, a second read has not confirmed the
-   * content yet, or it is unknown whether the record exists. Includes the live keys that the scan did not show, except for `held` of them.
+   * Number of keys whose current state is uncertain:
+   *
+   * - Overlapping reads showed different content.
+   * - A second read has not confirmed the content yet.
+   * - It is unknown whether the record exists. This includes all live keys that the scan did not show, except those counted in `held`.
    */
   readonly undecided: number;
   /** The keys that `undecided` counts, at most the first 100. */

@@ -118,9 +118,9 @@ interface PageElements<T> {
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Locates the elements of a page's array of records without parsing the page, so that known elements need not be parsed. Yields after every
- * {@link STEP_BYTES} bytes, so that the caller can let other work run. The page is valid JSON if the result's `rest`
- * and every element that `read` accepts are valid JSON.
+ * Splits a page into the elements of its array of records and the JSON around them (`rest`), without parsing the page, so that known
+ * elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. It does not validate
+ * all of the JSON: the page is valid if `rest` and every element that `read` accepts are valid.
  *
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
  * @param read Called with the index of an element's first byte. Returns values for this element and any number of elements directly after

@@ -55,8 +55,9 @@ export interface GuestEntries {
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Ledger entries of the account's owners from before the caller's claim: declarations and earlier claims, with ages as of `claimedAt`.
-   * For an owner, these are only the newest declaration and the newest claim; a guest gets all that the ledger topic still contains.
+   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry, with ages as of `claimedAt`. A
+   * caller that claims the ledger gets only the newest declaration and the newest claim; a guest gets all that the ledger topic still
+   * contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**
@@ -249,9 +250,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a transactional producer (sink) in place of a failed one. If the failed one's epoch is outdated, first waits and reads the
-   * ledger. If the account's newest entry is from another process, throws `FENCED`. Otherwise the epoch has another cause, such as a
-   * timeout, and the producer is opened.
+   * Opens a transactional producer (sink) in place of a failed one. If the failed one's epoch is outdated, first waits
+   * {@link CLAIM_GRACE_MS} and then reads the account's newest ledger entry. If another process wrote that entry, throws `FENCED`.
+   * Otherwise the epoch has another cause, such as a timeout, and the producer is opened.
    */
   async #reopen(): Promise<FencedSink> {
     try {

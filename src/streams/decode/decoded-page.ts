@@ -21,8 +21,8 @@ import type { Decoder } from './decoder.ts';
 type Response = Pick<RawPage, 'body' | 'headers'>;
 
 /**
- * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns a text if the body is JSON
- * but not a page: what was expected, and what the body has.
+ * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns the page. If the body is JSON
+ * but not a page, returns a text instead: what was expected, and what the body has.
  *
  * @param offset List offset of the request.
  * @throws SyntaxError or RangeError if the body is not JSON.

@@ -47,8 +47,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
      * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at` failed
      * and `other`, a page elsewhere, succeeded. Emits the response with the records before the cap; undefined if there is no cap.
      *
-     * @param isKnown Whether the plan already has a cap at or before `at`. If not, pages must have failed for `LIMIT_AFTER_MS`, unless the
-     * server refused this one. Until then, the observable errors, so that the page is retried.
+     * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the
+     * observable errors, so that the page is retried.
+     *
+     * @param isKnown Whether the plan already has a cap at or before `at`. It is then accepted at once.
      */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);

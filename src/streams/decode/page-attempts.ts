@@ -199,8 +199,8 @@ export class PageAttempts {
   }
 
   /**
-   * Whether the server begins pages at the requested offsets. The test requests two records at an odd offset. True if the list has no
-   * records to test with.
+   * Tests whether the server begins pages at the requested offsets, and emits the result. The test requests two records at an odd offset.
+   * Emits true if it has no result, for example because the list has no records there.
    *
    * @param probed The response to {@link probe}.
    */
@@ -240,8 +240,8 @@ export class PageAttempts {
   }
 
   /**
-   * Returns an observable that ends the attempts to read the page: it errors with the error of the failed page. This error is final if the
-   * server refused the page.
+   * Returns an observable that errors with the error of the failed page, which ends the attempts to read the page. If the server refused
+   * the page, this error is not retryable.
    */
   giveUp(): Observable<never> {
     return throwError(() => this.error);

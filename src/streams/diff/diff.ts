@@ -86,8 +86,8 @@ export interface DiffOptions {
   /** Holds back records that return to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
-   * Hides the personal fields in a published record as the current settings require. Needed with `confirmations` if those settings can
-   * change at a restart: a record that differs only because more fields are hidden is then not held back.
+   * Hides the personal fields in a published record as the current settings require. With this function, `confirmations` does not hold back
+   * a record that differs from the published one only because more fields are hidden. Needed if those settings can change at a restart.
    */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */

@@ -75,7 +75,8 @@ export function credentialRemover(
  * Returns the error for credentials that the API refused.
  *
  * @param who Server that refused, such as `the login at https://api.example/login`.
- * @param options.context With `canPass`, the API has accepted the credentials before, and the request is retried.
+ * @param options.context Context of the error. Its `canPass` is true if the API has accepted the credentials before; the request is then
+ * retried.
  */
 export function rejection(
   who: string,

@@ -25,8 +25,8 @@ export interface LogicalClock {
    */
   settle(begin: number): void;
   /**
-   * Logical time at which the oldest read that is still open began (not settled yet, or held open by {@link LogicalClock.hold}). Infinity
-   * if no read is open.
+   * Logical time at which the oldest open read began; Infinity if no read is open. A read is open until {@link LogicalClock.settle} is
+   * called for it, or while {@link LogicalClock.hold} keeps it open.
    */
   oldest(): number;
   /**

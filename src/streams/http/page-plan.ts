@@ -147,9 +147,9 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page that begins at list offset `offset`, or as close before it as possible, among the pages that begin at a multiple of
-   * their size. `wanted` is its maximum size. If the server does not begin even these pages where requested, the page begins at a multiple
-   * of half its size instead.
+   * Returns the page with at most `wanted` records that begins at a multiple of its size, and at list offset `offset` or as close before it
+   * as possible. After {@link PagePlan.foundStuck} (consecutive pages had no record in common), it begins at a multiple of half its size
+   * instead.
    */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);

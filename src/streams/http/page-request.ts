@@ -80,10 +80,7 @@ export interface PageRequestOptions extends RequestPlanOptions {
   readonly random?: () => number;
   /** Maximum size of a page's response body, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /**
-   * Pool for the buffers of page bodies. The consumer of a page gives its buffer back. By default each page gets a new buffer without a
-   * pool.
-   */
+  /** Pool of buffers for page bodies. The consumer of a page gives its buffer back. Default: no pool; each page gets a new buffer. */
   readonly bodies?: BodyPool | undefined;
   /** Called for each finished request and for each retry. Default none. */
   readonly hooks?: RequestHooks;

@@ -114,8 +114,8 @@ class AgeEstimator implements AnswerAges {
   /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
   /**
-   * For each request address, the first of the newest responses that all have the same `Date` header. The responses after it may be its
-   * copies from a cache. The least recently requested address comes first.
+   * For each request address, the response with which its `Date` header last changed. Later responses with the same `Date` may be copies of
+   * that response from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
@@ -151,8 +151,9 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * Whether a `Date` header that is behind comes from a server with a slow clock. That is so once a clock was behind by the same amount for
-   * at least {@link STEADY_MS} and in at least {@link STEADY_ANSWERS} responses, including this one, which is counted.
+   * Counts a response whose `Date` header is behind that of other responses, and returns whether a slow server clock, and not a cache, is
+   * the reason. That is so once at least {@link STEADY_ANSWERS} responses, over a period of at least {@link STEADY_MS}, were behind by the
+   * same amount.
    *
    * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
    * @param now When the request was sent, in ms on the local clock.

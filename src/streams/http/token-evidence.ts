@@ -32,8 +32,8 @@ export interface TokenUse {
    */
   readonly list: string;
   /**
-   * Whether the query is by date, for a single record or for the total. Such a query is given up after fewer failures than a query for all
-   * records, as the list can be read without it. Default false.
+   * Whether the query requests less than all records: those of a window of dates, a single record, or only the total. Such a query is given
+   * up after fewer failures, as the list can be read without it. Default false.
    */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */

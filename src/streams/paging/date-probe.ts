@@ -1,8 +1,8 @@
 // Probes that measure, by trial requests, how a list interprets its date parameters.
 
 /**
- * Target of a trial request: the list's first page (`undated`), or a window in epoch ms. `poll-end` stands for the end that windows of
- * polls have.
+ * Records that a trial request asks for: the list's first page, without dates (`undated`), or those of a window of modification dates, in
+ * epoch ms. `poll-end`: the window ends where the window of a poll would end at this time.
  */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
 

@@ -358,10 +358,7 @@ class Scan {
 /** Counts the distinct keys of a scan. Gives up for the rest of the scan once the list's total changes. */
 class DistinctKeys {
   readonly #seen = new KeyIndex();
-  /**
-   * Keys of the first page; undefined once a second page has arrived, because they are then in `#seen`. If there is only one page, all its
-   * records are counted, including those whose keys repeat.
-   */
+  /** Keys of the first page, until a second page arrives; undefined after that, because they are then in `#seen`. */
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
@@ -369,8 +366,8 @@ class DistinctKeys {
   #repeats = 0;
 
   /**
-   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Counting stops for good, and the result is always
-   * false, once the total changes, is unknown or exceeds {@link MAX_COUNTED}.
+   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Once the total changes, is unknown or exceeds
+   * {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always false.
    */
   add(records: PageRecords, pageTotal: number | undefined): boolean {
     const isFirst = this.#total === undefined;

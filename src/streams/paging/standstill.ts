@@ -101,6 +101,8 @@ export class Standstill {
   /**
    * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors` that have
    * the same keys. At every third such page, returns the fields that seem to differ in every response; otherwise an empty array.
+   *
+   * @param leftOut Fields that are left out of the comparison, because they are already known to differ.
    */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;

@@ -118,9 +118,13 @@ export interface ResumeSweepOptions {
 }
 
 /**
- * Returns the progress with which a process resumes the sweeps of a list after a restart, or when it becomes the owner of the list. A sweep
- * that was still reading is marked as interrupted, which weakens its proof: a missing record may have come back in the meantime. A sweep
- * that was removing missing keys ends, and deletions start over with the next sweep, unless single records can be requested.
+ * Returns the progress with which a process resumes the sweeps of a list after a restart, or when it becomes the owner of the list:
+ *
+ * - A sweep that was still reading the list goes on, and is marked as interrupted. It proves less, as a missing record may have come back
+ *   in the meantime.
+ * - A sweep that was removing missing keys goes on if single records can be requested. Otherwise it ends, and the next sweep has to show
+ *   again which keys are missing.
+ * - If other processes may have read the list in the meantime, earlier sweeps are not used as evidence.
  *
  * Stored times are moved forward by the time that has passed since the progress was stored. That time does not count towards a proof, so a
  * change of the local clock in the meantime does no harm.

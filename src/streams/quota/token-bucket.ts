@@ -166,8 +166,7 @@ export interface TokenBucket extends Limit {
  * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
  * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost twice
- * `capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A window
- * is half-open: it contains its begin and not its end.
+ * `capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`.
  *
  * The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. Starts that the bucket did
  * not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
@@ -177,10 +176,10 @@ export interface TokenBucket extends Limit {
  * the lowest rank is served first, and within a lane first come, first served. Values keep their order within a pipe. An error of the
  * source is emitted before the values that still wait.
  *
- * The guarantee is as exact as the scheduler's clock. A server counts arrivals and not starts. With {@link during} a token becomes
- * available `windowMs` after the latest time at which the request can have arrived. So the guarantee holds for arrivals too, if no request
- * arrives later than `lateMs` after it was given up. A bucket that is used as an operator in a pipe knows only when requests start. Leave
- * headroom in both cases: requests differ in how long they take to the server.
+ * A server counts when requests arrive, not when they start. For work that is run with {@link during}, a token becomes available `windowMs`
+ * after the latest time at which the request can have arrived, so that the limit holds for arrivals, too. This assumes that no request
+ * arrives later than `lateMs` after it was given up. For values in a pipe, the bucket knows only the starts. Leave headroom in both cases:
+ * requests differ in how long they take to the server, and the limit is as exact as the scheduler's clock.
  *
  * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -279,8 +278,10 @@ class Bucket {
   }
 
   /**
-   * Returns the waiting request of a lane that may start first, with its index in the lane's queue and the earliest time of its start.
-   * `opens`: time from which the bucket has a token. All times are in ms.
+   * Returns that waiting request of `lane` that may start first, with its index in the lane's queue and the earliest time of its start. All
+   * times are in ms.
+   *
+   * @param opens Time from which the bucket has a token.
    */
   #firstOf(lane: Lane, now: number, opens: number) {
     const at = this.#startsAt(lane, now, opens);

@@ -287,8 +287,8 @@ interface Exports {
 }
 
 /**
- * Number of bytes at the end of the input window. A record that begins within them may extend beyond the input window, so the input window
- * is first reloaded from the record on.
+ * Number of bytes at the end of the input window (the part of a page that is in the memory of WebAssembly). A record that begins within
+ * them may extend beyond the window. Before it is transcoded, the window is therefore moved to the beginning of that record.
  */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
@@ -318,7 +318,7 @@ class TranscoderMemory {
   }
 
   /**
-   * Transcodes the object that begins at index `at` of a page.
+   * Transcodes the object that begins at index `at` of a page from JSON to Avro.
    *
    * @returns the index after the object; -1 if the object can't be transcoded.
    */
