@@ -125,7 +125,7 @@ export function logHooks(
     onTakenOver: ({ resource }) =>
       logger.warn(
         { event: 'taken-over', resource },
-        'this instance fenced another one, which stops if it is still running: run one instance per account',
+        'this instance has claimed the account and fenced another instance, which stops if it is still running: outside of a fleet run one instance per account',
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;

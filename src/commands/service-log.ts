@@ -73,7 +73,7 @@ export function logOperations(logger: LineLogger): (error: unknown) => void {
   return (error) =>
     logger.error(
       { event: 'operations', err: error },
-      'a hook or an HTTP endpoint (status page, metrics, health) of this service failed; the service continues',
+      'a hook (callback function) or an HTTP endpoint (status page, metrics, health) of this service failed; the service continues',
     );
 }
 

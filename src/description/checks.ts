@@ -98,7 +98,7 @@ export function problemsOf(
     problems.push(...headerProblems(['headers', name], name, String(value)));
   }
   if (Object.keys(file.lists).length === 0) {
-    problems.push({ path: ['lists'], message: 'has no list; describe one at least' });
+    problems.push({ path: ['lists'], message: 'has no list; describe at least one' });
   }
   for (const [name, list] of listsOf(file)) {
     problems.push(...listProblems(file, name, list, schemas));
@@ -357,12 +357,12 @@ function statusProblems(
     if (schema && !type) {
       problems.push({
         path: place('at'),
-        message: `the .avsc file of types has no field ${pointer}`,
+        message: `the .avsc file named in \`types\` has no field ${pointer}`,
       });
     } else if (type && isList(type) && !isArray) {
       problems.push({
         path: place('at'),
-        message: `${pointer} is an array: name it in arrays of the list, with the field that identifies its elements`,
+        message: `${pointer} is an array: name it in the property \`arrays\` of the list, with the field that identifies its elements`,
       });
     }
     if (timeOf !== undefined && time === undefined) {
@@ -376,7 +376,7 @@ function statusProblems(
       if (!type || typeAt(elementOf(type), pathNames(field))) continue;
       problems.push({
         path: [...place('fields'), index],
-        message: `the .avsc file of types has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
+        message: `the .avsc file named in \`types\` has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
       });
     }
   }

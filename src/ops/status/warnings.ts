@@ -108,7 +108,7 @@ export class Warnings {
         kind: 'images-discarded',
         resource: null,
         forMs: AN_HOUR_MS,
-        text: `the stored images were damaged or in doubt, and are rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
+        text: `the store of published records was damaged or may be, and is rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
       }),
     onTrouble: ({ resource, trouble, offset }) =>
       this.#raise({
@@ -316,7 +316,7 @@ class RetryWarnings {
       .map(([service, { count, error, at }]) => ({
         kind: 'tried-again',
         resource: null,
-        text: `${service} was tried again ${times(count)}${silent.has(service) ? '' : ' and answers now'}; the last error: ${errorLine(error)}`,
+        text: `${service} was tried again ${times(count)}${silent.has(service) ? ', so far without success' : ' and answers now'}; the last error: ${errorLine(error)}`,
         at,
       }));
   }

@@ -113,7 +113,7 @@ async function inspect(
     const commands = repairCommands(wrong);
     throw new CellarstreamError(
       'TOPIC_SETTINGS',
-      `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Change them, or set another TOPIC_PREFIX${commands && `: ${commands}`}`,
+      `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Set another TOPIC_PREFIX, or change the settings of the topics${commands && `: ${commands}`}`,
     );
   }
   const isLeftOut = ({ topic, setting }: TopicFinding) =>

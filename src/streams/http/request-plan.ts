@@ -126,7 +126,7 @@ export class RequestPlan {
     if (url?.origin === origin) return url;
     throw new CellarstreamError(
       'API_STATUS',
-      `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL, or next in the description`,
+      `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL, or the place \`next\` in the description`,
       { context: { isCursorRefused: true } },
     );
   }

@@ -95,7 +95,7 @@ describe('warnings', () => {
     }
     expect(texts(['api', 'stale'])).toEqual([]);
     expect(texts(['kafka'])).toEqual([
-      'the API was tried again 4 times; the last error: no answer',
+      'the API was tried again 4 times, so far without success; the last error: no answer',
     ]);
     pass(10 * A_MINUTE);
     expect(texts()).toEqual([]);
@@ -120,7 +120,9 @@ describe('warnings', () => {
       }
       answer('orders', 500);
     }
-    expect(texts()).toEqual(['the API was tried again 5 times; the last error: no answer']);
+    expect(texts()).toEqual([
+      'the API was tried again 5 times, so far without success; the last error: no answer',
+    ]);
     retry('products', 1);
     pass(A_MINUTE + 10_000);
     answer('products', 500);
@@ -190,7 +192,7 @@ describe('warnings', () => {
       'the API refused requests for single records (once): 404',
       '2 records went to dead letters: no-key',
       'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic (2 times)',
-      'the stored images were damaged or in doubt, and are rebuilt from Kafka: a checksum is wrong',
+      'the store of published records was damaged or may be, and is rebuilt from Kafka: a checksum is wrong',
     ]);
     pass(10 * A_MINUTE);
     expect(texts()).toHaveLength(3);
