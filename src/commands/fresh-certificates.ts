@@ -54,9 +54,9 @@ export async function freshCertificates({
 }
 
 /**
- * Resolves to the newest certificates of an account's lists, once all acknowledged certificates are readable, or at `deadline$`. A
- * certificate that is acknowledged may not be readable yet: committed messages become readable only after earlier open transactions on the
- * same partition have ended.
+ * Requests the newest certificate (count and digest of a list's live keys) of each list of an account until they include the acknowledged
+ * ones, or until `deadline$` emits. Resolves to the certificates last received. An acknowledged certificate may not be readable at once:
+ * committed messages become readable only after earlier open transactions on the same partition have ended.
  */
 export function newestOnceReadable(
   options: Pick<FreshOptions, 'kafka' | 'account' | 'resources' | 'deadline$'>,

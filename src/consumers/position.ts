@@ -19,9 +19,12 @@ export type TopicPosition = object & Readonly<Record<number, string>>; // `objec
 export type From = 'beginning' | 'latest' | Date | TopicPosition;
 
 /**
- * Where a replay ends. `latest`: after the last message that exists when the replay starts. `never`: the replay continues with new messages
- * as they are published. A Date: in each partition, before the first message published at that time or later, and no later than `latest`. A
- * position: before the offset of each partition; partitions that the position does not contain end as with `latest`.
+ * Where a replay ends:
+ *
+ * - `latest`: after the last message that exists when the replay starts;
+ * - `never`: the replay continues with new messages as they are published;
+ * - a Date: in each partition, before the first message published at that time or later, and no later than `latest`;
+ * - a position: before the offset of each partition; partitions that the position does not contain end as with `latest`.
  */
 export type To = 'latest' | 'never' | Date | TopicPosition;
 

@@ -173,8 +173,10 @@ function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): Acces
 }
 
 /**
- * Creates the {@link TransactionalLog} that tasks use. @param topics Number of partitions and largest batch of each topic that tasks write
- * to. Each commit reads these maps again, so that the caller may update them.
+ * Creates the {@link TransactionalLog} that tasks use.
+ *
+ * @param topics Number of partitions and largest batch of each topic that tasks write to. Each commit reads these maps again, so that the
+ * caller may update them.
  */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,

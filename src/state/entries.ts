@@ -66,8 +66,9 @@ const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 /**
- * Byte offsets within a key's mark (the entry that says when the key was last seen) of what identifies the record's JSON: its length, the
- * record's modification time and the digest. A mark without a digest is shorter and lacks these bytes.
+ * Byte offsets within a key's mark (the entry that says when the key was last seen) of the data by which the JSON of an unchanged record is
+ * recognized: the length of the JSON, the record's modification time and the digest. A mark without a digest is shorter and lacks these
+ * bytes.
  */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 /**

@@ -59,8 +59,8 @@ export interface TaskMemory {
    */
   readonly found: number;
   /**
-   * Id of the instance that is restoring the images from the whole topic, or did not finish doing so. Undefined if no such restore is
-   * unfinished. While it is set, images may be missing even for events up to sequence number `whole`.
+   * Id of the instance that began to restore all images from the topic and has not finished. Undefined if no such restore is unfinished.
+   * While it is set, images may be missing even for events up to sequence number `whole`.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */

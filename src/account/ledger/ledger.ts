@@ -24,8 +24,8 @@ export interface InheritedLedger {
   /** Whether the predecessor may still send requests: it wrote no final declaration, and its lease has not expired. */
   readonly isLeaseActive: boolean;
   /**
-   * Whether the newest entry of the ledger that is not a claim cannot be parsed, for example because another version wrote it. The process
-   * that wrote the entry may have sent any number of requests.
+   * Whether the newest entry of the ledger, not counting claims, cannot be parsed, for example because another version wrote it. The
+   * process that wrote it may have sent any number of requests.
    */
   readonly hasUnreadableEntry: boolean;
 }

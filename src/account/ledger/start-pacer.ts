@@ -3,7 +3,8 @@ const RATE_MARGIN = 1.01;
 /** Capacity of the token bucket, in requests that may start at once: one of any lane, and one reserved for a poll. */
 const MAX_BURST = 2;
 /**
- * Assumed resolution of timers, in ms. The number of requests that the pacer lets start at once includes those that are due in this time.
+ * Assumed resolution of timers, in ms. As a timer may fire this late, the pacer lets all requests that become due within this time start at
+ * once.
  */
 const TIMER_MS = 20;
 /** Tolerance for rounding errors in the fill level of the token bucket, in requests. */

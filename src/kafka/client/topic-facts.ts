@@ -136,8 +136,9 @@ export function topicSettings(
 }
 
 /**
- * Requests the first and the end offset of each partition of a topic from the partition leaders. @param described Metadata of that topic
- * alone.
+ * Requests the first and the end offset of each partition of a topic from the partition leaders.
+ *
+ * @param described Metadata of that topic alone.
  */
 export async function boundsIn(
   brokers: Brokers,

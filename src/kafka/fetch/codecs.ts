@@ -13,8 +13,9 @@ export const CODECS = [
 ] as const;
 
 /**
- * Decompresses the messages of a batch. @throws MalformedBytes if the bytes break their format, or the content is larger than {@link
- * MAX_UNPACKED_BYTES}.
+ * Decompresses the messages of a batch.
+ *
+ * @throws MalformedBytes if the bytes break their format, or the content is larger than {@link MAX_UNPACKED_BYTES}.
  */
 export async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const codec = CODECS.find((each) => each.type === type);

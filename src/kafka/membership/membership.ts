@@ -204,7 +204,9 @@ class GroupMember {
 
   /**
    * Returns true if the error code in a response to the request `request` means success, and false if the member has to join the group
-   * again. @throws kafkajs' error for any other code.
+   * again.
+   *
+   * @throws kafkajs' error for any other code.
    */
   #isAccepted(code: number, request: string): boolean {
     if (code === ERROR.NONE) return true;

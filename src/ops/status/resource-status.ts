@@ -229,11 +229,13 @@ export class ListStatus {
   }
 
   /**
-   * Whether a page that was received from `lane` shows that the failure in `#reported.retry` is over.
+   * Whether a page that was received from `lane` shows that the failure in `#reported.retry` is over. This is so in each of these cases:
    *
-   * True if the failure had stopped the list (which now runs again), or if the failed call was not a request for this list. Otherwise true
-   * once the pause before the retry is over, because a page that arrives earlier belongs to another request. While the initial snapshot
-   * runs, the failed request may be one of the snapshot's: a page of another lane then counts only a minute after the end of that pause.
+   * - No failure is reported.
+   * - The failure had stopped the list, which now runs again.
+   * - The failed call was not a request for this list.
+   * - The pause before the retry is over: a page that arrives earlier belongs to another request. While the initial snapshot runs, the
+   *   failed request may be the snapshot's, so a page of another lane counts only a minute after the end of the pause.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

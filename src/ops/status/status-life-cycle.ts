@@ -53,9 +53,9 @@ export class LifeCycleModel {
   #others = 0;
 
   /**
-   * @param maxEntries Maximum number of subjects (records, or parts of them that have a status) for which the time of the change to their
-   * current state is stored. With more subjects the oldest times are dropped: the longest stays are then not measured, and medians are too
-   * short.
+   * @param maxEntries Maximum number of subjects (records, or parts of them that have a status) for which the time of their last status
+   * change is stored. With more subjects the oldest times are dropped: the longest times in a status are then not measured, and medians are
+   * too short.
    */
   constructor(maxEntries = MAX_ENTRIES) {
     this.#entries = boundedMap(maxEntries);

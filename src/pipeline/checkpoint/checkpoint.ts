@@ -231,9 +231,11 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns the count and digest of the live keys (newest event is not a deletion) in each partition of the topic. They come from the cursor,
- * or are counted in the store if the cursor has none or the store was filled from the whole topic. In the second case they are compared
- * with those of the cursor. A difference means lost events: the returned cursor then restarts the initial snapshot.
+ * Returns, as `live`, the count and digest of the live keys (newest event is not a deletion) in each partition of the topic:
+ *
+ * - from the cursor, if it has them and the images in the store need no check;
+ * - otherwise counted in the store, and compared with those of the cursor if it has any. A difference means lost events: they are returned
+ *   as `lostEvents`, and the returned cursor restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

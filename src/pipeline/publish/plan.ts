@@ -224,9 +224,10 @@ function progressWith(
 }
 
 /**
- * How far a record's stamp (creation or modification time) may be ahead of the local clock, in ms. Stamps further ahead are ignored in the
+ * Maximum lead of a record's stamp (creation or modification time) over the local clock, in ms. Stamps further ahead are ignored in the
  * cursor's `newestStamp`. If this value is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped
- * future date becomes the newest stamp: after a loss of events, all records created before that date then count as old.
+ * future date becomes the newest stamp: after a loss of events, records created before that date are then published as old (event `r`),
+ * although they may be new.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 

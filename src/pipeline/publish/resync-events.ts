@@ -41,9 +41,12 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns an `r` event for each record of a batch, but only one for each key and resync request. The event has the newest published
-   * image, including changes of this batch, and volatile fields as they were read. Records get no event if they were last modified before
-   * the `since` of the request, if overlapping reads left their state undecided, or if this batch publishes them for the first time.
+   * Returns `r` events for the records of a batch: at most one for each key in a resync. An event has the newest published image, with the
+   * changes of this batch, but with volatile fields as they were read. These records get no event:
+   *
+   * - records last modified before the `since` of the resync request;
+   * - records that this batch publishes for the first time;
+   * - records without a published image, because overlapping reads left their content undecided.
    */
   republish(
     step: ResyncStep,

@@ -53,8 +53,8 @@ export class DateChecks {
   /** Modification time of a change that polls missed, in epoch ms. The next probe tests the date parameters with this time. */
   #missedStamp: number | undefined;
   /**
-   * Time from which polls read again if the date parameters turn out to be misinterpreted, in epoch ms: where the next poll window was to
-   * begin when a probe last confirmed the parameters. Undefined before the first confirmation.
+   * Time, in epoch ms, from which polls read again if a probe finds that the date parameters were misinterpreted: the start of the next
+   * poll window at the last probe that confirmed their meaning. Undefined before the first confirmation.
    */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
@@ -96,8 +96,12 @@ export class DateChecks {
   }
 
   /**
-   * Applies the finding of a probe (a test of the list's date parameters). Polls restart if it differs from `before`, the known meaning of
-   * the date parameters when the probe began. `since` is the start of the next poll window at that time, in epoch ms.
+   * Applies the finding of a probe (a test of the list's date parameters):
+   *
+   * - If it confirms `before`, the meaning known when the probe began: a later restart of polls begins at `since`, the start of the next
+   *   poll window when the probe began, in epoch ms.
+   * - If it shows another meaning, or that the server ignores the parameters, polls restart.
+   * - If two probes in a row returned no records, polls restart with the next date format.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;

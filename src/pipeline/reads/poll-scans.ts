@@ -10,8 +10,8 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription: when `newest` polls, and `back` polls if there have ever been any, have completed a scan that began after
-   * the subscription, and the last page of that scan has been emitted.
+   * Emits once per subscription, when polls have read all changes made before it: when `newest` polls, and `back` polls if they have ever
+   * begun, have completed a scan that began after the subscription, and the last page of that scan has been emitted.
    */
   readonly pollsCompleted$: Observable<unknown>;
 

@@ -18,8 +18,8 @@ export interface StatusChangeEvent {
   /** Kind of the object that has the status, by its name in the description of the API. */
   readonly subject: string;
   /**
-   * Identifies the object that has the status among the elements of its array; null for the record itself, and for an object that is not in
-   * an array.
+   * Identifies the object that has the status among the elements of its array. Null if the record itself has the status, or an object that
+   * is not in an array.
    */
   readonly subject_id: string | null;
   /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */

@@ -67,8 +67,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entry of each guest, without entries that had expired when the message `at` was appended, and the keys of the guests
- * whose newest entry had expired.
+ * Returns the newest entry of each guest (process such as `check` that uses the API key), without those that had expired when the message
+ * `at` was appended to the ledger. `expired`: keys of the guests whose newest entry had expired.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],

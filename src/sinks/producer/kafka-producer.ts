@@ -53,8 +53,8 @@ export interface KafkaProducerOptions {
  */
 const MIN_COMMIT_SPACING_MS = 2;
 /**
- * How far the timestamps of commits may be ahead of the clock after the clock was set back, in ms. If they would be further ahead, commits
- * get the time of the clock.
+ * Maximum lead of a commit's timestamp over the clock, in ms. The timestamps of commits rise even if the clock was set back; but if that
+ * would make them lead by more, a commit gets the time of the clock.
  */
 const MAX_TIMESTAMP_LEAD_MS = 1_000;
 /**

@@ -64,12 +64,12 @@ export interface AroundPage {
 }
 
 /**
- * Decodes a page around elements that are not JSON. The start of the first such element, and everything before it, is certain. The end of
- * the element is a guess by brackets and quotes, and those may be malformed as well. The guess is accepted only if everything else is JSON,
- * and if the page has as many elements as were requested or as are left in the list.
+ * Decodes a page in which some elements are not JSON; these become unreadable records. The start of the first such element, and everything
+ * before it, is certain. Its end is a guess by brackets and quotes, and those may be malformed as well. The page is accepted only if
+ * everything else in the response is JSON, and if it has as many elements as were requested or as are left in the list.
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns Undefined if every element is JSON, so that the error is elsewhere in the page.
+ * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response.
  */
 export function* pageAround(
   { body: page, headers }: Response,

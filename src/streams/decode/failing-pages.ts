@@ -80,8 +80,13 @@ export function failingPages(
         );
       };
       /**
-       * Reads what can be read of the page after the search for the cause has found a single failing record, at list offset `at`. `front`:
-       * response with the records at the beginning of the page; undefined if the failing record is the first of the page.
+       * Emits what can be read of the page once the search has found its single failing record, at list offset `at`:
+       *
+       * - `front`, if the record can be read now; the record alone if there is no `front`;
+       * - the records in front of `at`, if the API serves none from there on (a cap);
+       * - otherwise the page with a gap in place of the record.
+       *
+       * @param front Response with the page's records before `at`; undefined if the failing record is the first of the page.
        */
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
         attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(

@@ -136,8 +136,8 @@ export class PageAttempts {
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
   /**
-   * Begin of the read that a joined response (one made of the responses to several requests) counts as, on the list's logical clock. It is
-   * earlier than the begins of these requests.
+   * Logical time at which the investigation of the failed page began. A joined response (one made of the responses to several requests) has
+   * a span that begins here, before all of these requests.
    */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();

@@ -8,8 +8,8 @@ export type Verdict = 'newer' | 'older' | 'undecided';
 /** Remembers when the known content of each key was read, and decides whether content of a later read is newer. */
 export interface NewestReads {
   /**
-   * Decides whether content of `key` that differs from the known content is newer. The caller passes the span of the read that showed it,
-   * and its modification time in epoch ms (null if it has none).
+   * Decides whether the content of `key` that a read showed is newer than the known content, from which it differs. `span` is the span of
+   * that read, `updatedAt` the record's modification time in epoch ms (null if it has none).
    */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
   /**

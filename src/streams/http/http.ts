@@ -215,8 +215,12 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
 /** Meaning of a response with an error status, where it differs from the built-in one. */
 export interface DescribedStatus {
   /**
-   * Reaction to a response with this status: a retry as after a temporary error (`retry`), as after a used-up quota (`quota`) or
-   * with a new token (`token`), or no retry (`final`). Undefined: the status code decides.
+   * Reaction to a response with this status. Undefined: the built-in reaction to the status code.
+   *
+   * - `retry`: the request is repeated as after a temporary error;
+   * - `quota`: it is repeated as after a used-up quota;
+   * - `token`: it is repeated with a new token;
+   * - `final`: it is not repeated.
    */
   readonly meaning?: 'retry' | 'quota' | 'token' | 'final' | undefined;
   /** How long to wait before a retry, in ms. Default: as the `Retry-After` header says. */

@@ -35,8 +35,8 @@ export interface LogicalClock {
    */
   hold(begin: number): () => void;
   /**
-   * Whether another read that is still open began before this read ended. If so, it is unknown which of these two reads shows the newer
-   * state of a record.
+   * Whether another read that is still open (not settled) began before the read with this span ended. If so, it is unknown which of these
+   * two reads shows the newer state of a record.
    */
   overlaps(span: Span): boolean;
   /**

@@ -250,7 +250,8 @@ export interface Token {
   /** How long the server accepts the token, in ms from `askedAt`. */
   readonly lifeMs: number;
   /**
-   * Lower bound of the server's time at `askedAt`, in epoch ms; undefined if the login response had no `Date` header and no `iat` claim.
+   * Lower bound of the server's time at `askedAt`, when the login request was sent, in epoch ms; undefined if the login response had no
+   * `Date` header and no `iat` claim.
    */
   readonly serverTime: number | undefined;
 }

@@ -223,11 +223,13 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Returns an estimate of how far stamps are behind UTC because they are local times, in ms; 0 if there is no sign that they are. It is
-   * the smallest lag of stamps behind `Date`, minus a positive offset of the date parameters; a lag up to `MAX_BEHIND_MS` counts as 0. If
-   * the offset is negative, the estimate is at least the offset without its sign.
+   * Returns an estimate of how far stamps are behind UTC because they are local times, in ms; 0 if there is no sign that they are:
    *
-   * @param reach `far`: the lag of all stamps. `near`: the lag of new changes that polls have read.
+   * - It is the smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. A lag up to
+   *   `MAX_BEHIND_MS` counts as 0, a lag above `MAX_ZONE_MS` as `MAX_ZONE_MS`.
+   * - If the offset of the date parameters is negative, the estimate is at least the size of the offset.
+   *
+   * @param reach Stamps whose lag is used. `far`: all stamps. `near`: those of new changes that polls have read.
    */
   #zoneMs(reach: 'near' | 'far'): number {
     const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);

@@ -116,8 +116,8 @@ export function tokenRequestOf(
 }
 
 /**
- * Returns the HTTP statuses with which a server may refuse a login. `meaning`: meaning of the response's status according to the
- * description. If the description gives the status a meaning other than `token`, the response is no refusal, and the result is empty.
+ * Returns the HTTP statuses with which a server may refuse the credentials of a login: 400, 401 and 403; none if the API's description
+ * gives the status of this response a meaning (`meaning`) other than `token`.
  */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];

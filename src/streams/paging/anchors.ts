@@ -116,17 +116,17 @@ const MAX_STEPS_BACK = 8;
 /**
  * Compares a page with what a scan has read before, and computes where the scan continues.
  *
- * If records were deleted, the next offset skips as many records as were deleted. Therefore each page begins `overlap` records early, and
- * counts only if it contains an anchor: an unchanged record that the scan has read before. In a list with a total order, everything before
- * the anchor was read when the anchor was read, and everything after the anchor follows on the page without a gap. A record moves across
- * the anchor only because it changed, and then the next poll or sweep reads it. A page without an anchor shows that more records were
- * removed than overlap. The scan then steps back to the start of the previous page, of which it has more anchors. The first page of the
- * list needs no anchor.
+ * A deletion moves the records after it to smaller list offsets, so the scan could skip as many records as were deleted. Therefore each
+ * page begins `overlap` records early, and is accepted only if it contains an anchor: an unchanged record that the scan has read before. In
+ * a list with a total order, the records before the anchor have then been read already, and the records after it follow on the page without
+ * a gap. A record moves across the anchor only because it changed, and then the next poll or sweep reads it.
  *
- * If anchors have changed their order, the list has no total order.
+ * A page without an anchor shows that more than `overlap` records were removed. The scan then steps back to the start of the previous page,
+ * which has more anchors. The first page of the list needs no anchor. If anchors are in a different order than before, the list has no
+ * total order.
  *
- * Digests leave out the fields that differ in every response; otherwise no record would ever be unchanged. If only the key is left, the
- * digest is made of the key and of the keys of the records before it, because a record that moves gets other neighbours.
+ * Digests of anchors leave out the fields that differ in every response; otherwise no record would ever be unchanged. If only the key is
+ * left, the digest is made of the key and of the keys of the records before it, because a record that moves gets other neighbours.
  */
 export function joinPage(at: Position, records: PageRecords, options: JoinOptions): JoinResult {
   const page = new AnchorPage(records, options, at.leftOut ?? NO_FIELDS);

@@ -12,13 +12,13 @@ export interface HeldBack {
   /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
   /**
-   * Number of keys of this held-back range that were missing in the newest full scan. Their deletions are not published unless
-   * `isConfirmed`.
+   * Number of keys of this held-back range (see {@link HeldBack}) that the newest full scan did not show. Their deletions are not published
+   * unless `isConfirmed`.
    */
   readonly gone: number;
   /**
-   * Number of published records that were not missing yet when the keys of this range went missing. The deletion limit is a percentage of
-   * it.
+   * Number of published records, without those that had been missing before the keys of this held-back range. The deletion limit is a
+   * percentage of this number.
    */
   readonly known: number;
   /**

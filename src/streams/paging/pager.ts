@@ -94,8 +94,8 @@ class OffsetPager implements Pager {
   readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
   /**
-   * The newest page, if it had records, but fewer than requested: whether it is the last one is known only after the next page. Undefined
-   * in lists whose responses say whether another page follows.
+   * The newest page if it is short (it had records, but fewer than requested). Only the next page shows whether the list ends with it.
+   * Undefined in lists whose responses say whether another page follows.
    */
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;

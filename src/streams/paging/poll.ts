@@ -89,8 +89,9 @@ const MAX_BACK = 1 / 3;
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long polls repeat the start of a window with a gap (records that could not be read), in ms. If it is too small, a change of such a
- * record is missed until the next full scan. If it is too large, windows keep growing for that long.
+ * How long poll windows keep the same start because a gap (a record that could not be read) is requested again, in ms. If it is too small,
+ * a change of such a record is missed until the next full scan. If it is too large, windows keep growing for that long, and polls read all
+ * of their records again.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 
@@ -165,9 +166,11 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Argument `reach` of {@link ServerClock.mark}: when to begin windows earlier because the records' stamps may be local times. `near`: if
-   * all new changes that polls have read had stamps more than 15 minutes behind `Date`. `far`: already if all stamps seen are that far
-   * behind. It is `near` for the chain for new records if a lookback chain runs beside it, otherwise `far`.
+   * Argument `reach` of {@link ServerClock.mark}: which stamps show that the server stamps records in local time, so that windows have to
+   * begin earlier. They do if all these stamps are more than 15 minutes behind `Date`:
+   *
+   * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
+   * - `far`: all stamps seen. Used otherwise.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;

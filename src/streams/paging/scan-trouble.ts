@@ -15,8 +15,8 @@ export type ScanTrouble =
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
   /**
-   * The scan is being repeated, and has still read fewer distinct records than the unchanged `total` when it reaches the end of the list or
-   * a page without new records.
+   * A repetition of the scan reaches the end of the list, or a page without new records, and has read fewer distinct records than `total`,
+   * the unchanged number that the API reports.
    */
   | 'short'
   /**

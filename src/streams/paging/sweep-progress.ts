@@ -286,9 +286,11 @@ function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak
 }
 
 /**
- * Whether a sweep with overlapping pages has the proof `anchored` (evidence that it missed no record). This requires that the list kept
- * its order and was read to its end, that no record was rejected (it may be the record of a missing key), and that moved records are either
- * read by polls, or impossible because the list is sorted by key.
+ * Whether a sweep with overlapping pages has the proof `anchored` (evidence that it missed no record). It requires:
+ *
+ * - The list kept its order and was read to its end.
+ * - No record was rejected, as it may be the record of a missing key.
+ * - Polls read the records that moved, or records cannot move because the list is sorted by key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,

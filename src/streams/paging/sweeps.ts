@@ -123,8 +123,8 @@ export interface DeletionRules {
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /**
-   * Called in each sweep that finds keys missing while the API seems to cap the list at a total: to serve no records beyond it although the
-   * list has more. It is called only once the API has seemed to do so for at least `proofMs`. `total` is the cap, in records.
+   * Called in a sweep with missing keys if the API seems to cap the list: to serve only `total` records although the list has more. The API
+   * must have seemed to do so for at least `proofMs`.
    */
   readonly onCut?: (total: number) => void;
 }
@@ -180,13 +180,14 @@ const MAX_IN_VAIN = 4;
  * Sweeps a list repeatedly (reads it from beginning to end) and detects deleted records. Never completes. After a failure, a new
  * subscription resumes from `progress`.
  *
- * The keys that a sweep misses and the previous one did not are first checked against the deletion limit (`deletion-limit.ts`): if many
- * records go missing at once, an error of the API is more likely than as many deletions. If single records can be requested, the record of
- * each missing key is then requested. The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has
- * shown the record in between. If single records cannot be requested, sweeps alone prove deletions: see `deletedUnlessSeenSince`.
+ * Keys that are newly missing in a sweep are first compared with the deletion limit (`deletion-limit.ts`): if many records go missing at
+ * once, an error of the API is more likely than as many deletions. Missing keys within the limit are then proven absent:
  *
- * The emitted steps are candidates for deletion: `pipeline/reads` evaluates the response to a single request, `pipeline/compare-batches.ts`
- * drops keys that were seen in the meantime, and `diff` drops keys that an overlapping read has shown.
+ * - If single records can be requested, the record of each missing key is. The key is absent if two such requests, at least `proofMs`
+ *   apart, find no record, and no read has shown the record in between.
+ * - Otherwise sweeps alone prove that keys are absent: see `deletedUnlessSeenSince`.
+ *
+ * The keys in the emitted steps are only candidates for deletion. Later stages drop those whose records were seen in the meantime.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   return new Sweeper(options).steps();

@@ -55,8 +55,8 @@ export interface Gate {
    */
   opensAt(now: number, rank: number): number;
   /**
-   * Called when requests wait and it is not known when one of them can start, usually because {@link opensAt} returns Infinity for all of
-   * their lanes.
+   * Called when requests wait and no timer can tell when one of them may start, usually because {@link opensAt} returns Infinity for all of
+   * their lanes. The gate should then do what is needed to open, such as declare the requests.
    */
   want(): void;
   /** Emits when a start may be allowed earlier than {@link opensAt} last returned. The caller then calls {@link opensAt} again. */

@@ -78,8 +78,9 @@ export interface RecordBytes {
 }
 
 /**
- * Facts that a {@link PageRecord} stores itself. If the record belongs to a run (adjacent records that are recognized together by their
- * bytes), most facts are stored in the run, and only those that were computed later are stored here.
+ * Data about a record that its {@link PageRecord} stores itself. If the record belongs to a run (adjacent records that are recognized
+ * together by their bytes), most of its data is stored in the run, and only what was computed later, such as the parsed JSON, is stored
+ * here.
  */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;

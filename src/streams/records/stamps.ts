@@ -19,8 +19,8 @@ export class Stamps {
   readonly wanted: WantedFields;
 
   /**
-   * @param list Names of top-level fields. `updated`: fields with the modification time; the first one that contains a time is used.
-   * `created`: the field with the creation time.
+   * @param list Names of the top-level fields that contain times. `updated`: the modification time; of several fields, the first that
+   * contains a time is used. `created`: the creation time.
    * @param format Notation of the times. Default: ISO 8601.
    */
   constructor(

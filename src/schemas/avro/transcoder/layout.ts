@@ -115,8 +115,8 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of an index in the output: that of the null or of the
- * placeholder byte that was written for the value.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the index in the output at which the null, or the
+ * placeholder byte for the value, was written.
  */
 export const NOTE_OUT = 4;
 /**

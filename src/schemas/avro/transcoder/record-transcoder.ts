@@ -299,7 +299,8 @@ class TranscoderMemory {
   readonly #integers: Int32Array;
   #program: Program | undefined;
   /**
-   * The page of which a part is in the input window. A weak reference, so that the last page, which may have many megabytes, can be freed.
+   * The page (bytes of a response) of which the input window holds a part. A weak reference, so that the last page, which may have many
+   * megabytes, can be freed.
    */
   #page: WeakRef<Buffer> | undefined;
   /** Index in the page of the first byte that is in the input window, the part of the page that is in the memory of WebAssembly. */
