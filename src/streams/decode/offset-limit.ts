@@ -65,8 +65,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       );
     };
     /**
-     * Tests for a cap at list offset `place` as `beside` does. First requests a page elsewhere in the list, to see whether the API is
-     * available; if that page fails too, errors with the error of the page that failed before. `isKnown`: as in `beside`.
+     * Tests whether the API has a cap at list offset `place` (serves no records from there on). First requests a page elsewhere in the
+     * list, to see whether the API is available; if that request is given up too, errors with the error of the failed page. Then does what
+     * `beside` does, which also describes `isKnown` and the result.
      */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts
