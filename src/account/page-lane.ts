@@ -58,8 +58,8 @@ export interface PageLanesOptions {
    */
   readonly plan?: PagePlan | undefined;
   /**
-   * Time between two requests for pages, in ms, at which a single lane (stream of reads) uses up the list's whole share of the quota. A
-   * scan that requests pages ahead does so at this interval.
+   * Time between the requests of a scan that requests pages ahead, in ms. At this interval, one scan alone uses up the list's whole share
+   * of the quota.
    */
   readonly requestIntervalMs: number;
 }

@@ -34,14 +34,17 @@ export interface TotalToCheck {
  * Checks whether the API serves a list to its end, with at most six requests. A list without a total, or that fits on one page, is not
  * checked.
  *
- * First requests the records at the end of the list: the list is capped if there are none. More requests follow if the total is a number at
- * which an API may stop counting, such as a round one. Two adjacent windows of modification dates are requested: the sum of their totals
- * should be the list's total. If it is not, the record after the total is requested, and then two windows that are two days apart: the list
- * has more records than its total if that record exists, or if these windows together have a larger total. Windows are requested only if
- * the API interprets dates as documented.
+ * 1. Requests the records at the end of the list. If there are none, the list is capped.
+ * 2. If the total is a number at which an API may stop counting, such as a round one: requests two adjacent windows of modification dates.
+ *    If the sum of their totals is about the list's total, the list is not capped.
+ * 3. If that sum differs or is unknown: requests the record after the total. If it exists, the list is capped. If not, requests two windows
+ *    that are two days apart: the list is capped if the sum of their totals is larger than the list's total by more than `MARGIN`.
+ *
+ * Windows are requested only if the API interprets dates as documented.
  *
  * @param first The list's first page.
- * @returns A description of the problem, or of a possible one; undefined if the list is served completely.
+ * @returns A description of the problem, or of a possible one if the test found nothing but the total is one at which APIs often stop
+ * counting; otherwise undefined.
  */
 export async function checkTotal(
   first: Answer,

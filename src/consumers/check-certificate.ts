@@ -148,8 +148,8 @@ export class TableCheck {
   readonly #recent: RecentTallies;
 
   /**
-   * @param topic Properties of the topic, requested before its first event is read. Events are expected from the first offsets in
-   * `topic.bounds` on; before these events, no key counts as live.
+   * @param topic Properties of the topic, requested before its first event is read. Events have to be passed to `apply` from the first
+   * offset of each partition in `topic.bounds` on.
    */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
@@ -178,6 +178,7 @@ export class TableCheck {
    * Compares the keys that were live (not deleted) at the certificate's offsets with the certificate, by count and digest.
    *
    * @param published A certificate; all events before its offsets must have been passed to `apply`.
+   * @param now Current time in epoch ms. A certificate older than the topic's `min.compaction.lag.ms` is not compared.
    */
   judge(published: PublishedCertificate, now: number): CheckedCertificate {
     return checkCertificate(

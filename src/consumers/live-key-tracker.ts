@@ -27,8 +27,8 @@ export class LiveKeyTracker {
   readonly #tallies = new Map<number, KeyTally>();
 
   /**
-   * Applies the next event of a partition. If the key is live, an event that is not newer than its newest one is ignored: it is a
-   * duplicate, or was written by a fenced writer.
+   * Updates the live keys and the partition's count and digest for the next event of a partition. An event for a live key is ignored if its
+   * `sequence` is not higher than that of the key's newest event: it is a duplicate, or was written by a fenced writer.
    *
    * @param event Null for a tombstone.
    */

@@ -33,7 +33,8 @@ const UNKNOWN_AUTHORITY = new Set([
 ]);
 
 /**
- * Error codes for a certificate that is invalid for another reason than its authority. The server's operator must replace the certificate.
+ * Error codes of OpenSSL and Node for a server certificate that is invalid for another reason than an untrusted authority, for example
+ * because it was revoked. The server's operator must replace it.
  */
 const INVALID_CERTIFICATE = new Set([
   'CERT_CHAIN_TOO_LONG',

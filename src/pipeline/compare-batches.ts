@@ -60,11 +60,12 @@ export function compareBatches(
   const isTombstone = deleted && tombstoneTest(deleted);
 
   /**
-   * Whether a record without a published image is published as new (true: event `c`) or as older than the initial snapshot (false: `r`). A
-   * record with a creation time is new if it was created after the snapshot began, or once the snapshot is done and all records that it
-   * missed have been read (`caughtUp`). Even then it counts as old if it was created before `START_FROM` or, after a loss of events, no
-   * later than `publishedUpTo`: an API that caps its list may show old records at any time. A record without a creation time is new once
-   * the snapshot is done, or if the list's first response had no records.
+   * Whether a record without a published image is published as new (true: event `c`) or as older than the initial snapshot (false: `r`).
+   *
+   * - A record without a creation time is new once the snapshot is done, or if the list's first response had no records.
+   * - A record with a creation time is new if it was created after the snapshot began, or once the snapshot is done and every record that
+   *   it missed has been read (`caughtUp`). It is never new if it was created before `START_FROM` or, after a loss of events, no later than
+   *   `publishedUpTo`: an API that caps its list may show old records at any time.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
@@ -86,8 +87,11 @@ export function compareBatches(
           return updatedAt === null || updatedAt >= startFrom;
         });
   /**
-   * Whether the image that the decoder assigned to a record is still valid. It is not if the schema has changed since, or if another image
-   * of the record has been stored since.
+   * Whether the image that a record got when its page was decoded can still be used. False in these cases:
+   *
+   * - the image was encoded with another codec than the current one (`codec`), because the schema has changed;
+   * - the record was recognized as equal to its published image, and another image has been stored since;
+   * - the record has no image, or belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
    */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
     const { key, image, run } = record;

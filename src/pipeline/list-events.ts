@@ -31,8 +31,8 @@ export interface ListEventsOptions {
   /** Records that wait for a confirming second read. The same object each time the task is opened again after a failure. */
   readonly confirmations: Confirmations;
   /**
-   * Key fields of the records; also whether (`wasEmpty`) and when (`beganAt`) the list was seen without records before the key fields were
-   * chosen.
+   * Key fields of the records. If they could not be chosen at first because the list had no records, `wasEmpty` is true and `beganAt` is
+   * the time of that response.
    */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */

@@ -150,9 +150,9 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether `lastSeenSweep`, the number of the newest sweep in which a key was seen, is `since` or `since + 1` in the key's stored mark
- * `packed`. For speed, reads only this number, and does not verify the checksum. If the result is false, the number may still be higher:
- * the caller has to unpack the mark. A damaged number that equals one of the two is detected one sweep later, when the mark is unpacked.
+ * Fast check whether the key with the stored mark `packed` was last seen while sweep number `since`, or the one after it, was the newest.
+ * Reads only that number from the mark, and does not verify the checksum. If the result is false, the key may have been seen later: the
+ * caller has to unpack the mark, which also detects damage.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

@@ -159,9 +159,12 @@ export class Marks {
   }
 
   /**
-   * Stores a new run (adjacent records of a page, which later reads recognize as a unit). Its records were read one by one by the sweep
-   * with the number `sweep`. Does nothing if the store has a head for the run's id, or if any of the records is in another run that can be
-   * recognized, has no stored image, or has no payload digest.
+   * Stores a new run (adjacent records of a page, which later reads recognize as a unit), whose records sweep number `sweep` has read one
+   * by one. Does nothing in these cases:
+   *
+   * - the store already has an entry for the run's id, even if that run is retired;
+   * - one of the records is in another run that can still be recognized;
+   * - one of the records has no stored image or no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {

@@ -155,8 +155,8 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires the next batch of permits (each for one request to the API). Unused permits of the current batch are dropped first, so that no
-   * request starts with them after the demands, which include the guest's past requests, were computed.
+   * Acquires the next batch of permits (each the right to send one request to the API). First drops the unused permits of the current
+   * batch: `demands()` would not count a request that starts with one of them later.
    */
   #acquire(): Promise<PermitBatch> {
     this.#batch = EMPTY_BATCH;

@@ -54,8 +54,8 @@ const SESSION_SETUP_TIMEOUT_MS = 5_000;
 /** Slowest tolerated upload, in bytes per ms. A call's timeout is extended by the time that its bytes take at this rate. */
 const MIN_BYTES_PER_MS = 100;
 /**
- * Fraction of a login's lifetime (KIP-368) after which a new connection replaces the old one. On the old connection kafkajs 2.2 would log
- * in again while responses are pending, and mistake the next response for that to the login.
+ * Fraction of a login's lifetime (KIP-368) after which a new connection replaces the old one. If it is too large, kafkajs 2.2 logs in again
+ * on the old connection while responses are pending, and takes the next of them for the response to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 

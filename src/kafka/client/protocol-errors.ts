@@ -19,8 +19,8 @@ type ErrorAction =
   'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
 
 /**
- * The error codes of Kafka by name, with the action of a producer. Brokers send the codes without an action to other kinds of clients.
- * https://kafka.apache.org/protocol#protocol_error_codes
+ * Kafka's error codes by name: the number, and the action of a producer after a response with this code. Codes without an action are not
+ * sent to producers. https://kafka.apache.org/protocol#protocol_error_codes
  */
 const ERRORS = {
   NONE: [0, 'done'],

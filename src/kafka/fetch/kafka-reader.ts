@@ -276,9 +276,10 @@ async function readableContent(
 }
 
 /**
- * Cuts off the messages of a partition that do not belong to the range to read: those from the offset `end` on, and all messages from the
- * first one on whose timestamp is `before` (epoch ms) or later. Returns the remaining messages, and as `next` the offset at which to
- * continue reading. That is `end` if a timestamp was too late, so that the partition counts as read; otherwise the argument `next`.
+ * Removes the messages of a fetched batch that are outside of the range to read: those at the offset `end` or later, and the first message
+ * with a timestamp of `before` (epoch ms) or later together with all messages after it. Returns the remaining messages, and as `next` the
+ * offset at which to continue reading: the argument `next` or, if a message was removed for its timestamp, `end`, so that the partition
+ * counts as read.
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));

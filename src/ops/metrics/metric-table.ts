@@ -6,8 +6,8 @@ import type { LabelName } from './metric-labels.ts';
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
 /**
- * Values for some or all labels of a metric. It stands for the series with every combination of these values and of all values of the
- * labels that it omits.
+ * Label values that select series of a metric: those with every combination of the values given here. A label that is omitted stands for
+ * all of its values.
  */
 export type LabelGrid = Readonly<Partial<Record<LabelName, readonly string[]>>>;
 

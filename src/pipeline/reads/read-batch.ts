@@ -74,8 +74,8 @@ export interface SweepBatch extends ReadResult {
   /** Keys that count as seen by the sweep although none of its pages showed them, because their records exist or may exist. */
   readonly presumedSeen?: readonly string[];
   /**
-   * Whether this batch completes the reading of the records that the initial snapshot missed: true only for the last batch of a sweep. See
-   * {@link InitialSnapshot.caughtUp}.
+   * Whether this is the last batch of a sweep. By then, every record that the initial snapshot missed has been read: see {@link
+   * InitialSnapshot.caughtUp}.
    */
   readonly catchesUp: boolean;
   /** Requests for a certificate that this sweep answers with a message about its result. Only in the last batch of a sweep. */

@@ -31,8 +31,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles (closes) a read on the list's logical clock. Called with the span of each response that the requests for single records do not
-   * emit. The subscriber settles the reads whose responses are emitted.
+   * Settles (closes) a read on the list's logical clock. Called with the span of each response that {@link SingleRecords.request} receives
+   * and does not emit. Its subscriber has to settle the reads of the emitted responses.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */

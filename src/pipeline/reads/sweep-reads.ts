@@ -23,8 +23,8 @@ interface SweepBatchOptions {
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock; undefined if no read is held open.
-   * Called at the sweep's next page or at its end, because steps of kind `absent` use the span of that read after the page is settled.
+   * Ends the read of the sweep's newest page on the list's logical clock; undefined if no read is held open. `hold` keeps this read open
+   * after the page is settled, because steps of kind `absent` use its span. Called at the next page or at the end of the sweep.
    */
   let endRead: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));

@@ -170,9 +170,9 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Selects which of an object's members without a field get one in the schema, and infers the types of these fields. Key fields come first,
- * then the most frequent members. The result has at most `room` fields, including nested ones; a member with more fields than are left
- * becomes JSON text.
+ * Selects which new members of an object (those without a field in the schema) get a field, and returns the inferred type of each by the
+ * member's name. Key fields come first, then the most frequent members. The types have at most `room` fields in total, including nested
+ * ones. A member that needs more fields than are left becomes JSON text.
  */
 function admittedMembers(
   place: RecordNode,

@@ -13,8 +13,8 @@ import { topicBounds } from '../../kafka/client/topic-facts.ts';
 
 export interface GuestLog {
   /**
-   * Appends an entry to the ledger topic, and returns the earlier entries of the account's owners and of its other guests, committed or
-   * not.
+   * Appends an entry of this guest (a process that uses the API key beside the service) to the ledger topic. Returns the account's earlier
+   * entries, committed or not: those of its owners and of other guests.
    *
    * @param text Must differ from all other entries of this process, because the appended entry is recognized by its text.
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...

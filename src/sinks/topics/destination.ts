@@ -78,8 +78,8 @@ export async function openDestination(
 }
 
 /**
- * Requests the newest schema that the registry has for the values of a topic. The returned function `registered` registers `schema` unless
- * that newest schema equals it, and returns the topic and the id of `schema`.
+ * Looks up the newest schema that the registry has for the values of a topic. Resolves with an object whose function `registered` returns
+ * the topic and the id of `schema`. That function registers `schema` only if the newest schema differs from it.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);

@@ -108,11 +108,12 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records that follow the failing ones.
+   * Requests the page's records that follow the failing ones, from list offset `at` on, and emits the responses. If the record at `at`
+   * fails as well, adds `at` to `row` and continues after it. Errors with the page's error if more than `MAX_IN_A_ROW` adjacent records
+   * fail.
    *
-   * @param row List offsets of the failing records. If the records that directly follow them fail as well, their offsets are added.
-   * @param at List offset of the first record to request.
-   * @param most Maximum number of records to request.
+   * @param row List offsets of the adjacent failing records so far.
+   * @param most Maximum number of records in the first request; 0 counts as 1.
    */
   const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
     const part = plan.from(at, Math.max(1, most));
@@ -152,9 +153,11 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       );
   };
   /**
-   * Requests the page's records in front of list offset `at`, with several requests if the server serves fewer at once. `read`: the
-   * responses received before. Emits these and the new ones. Errors as {@link PageAttempts.retryLater} does if a request is given up, or if
-   * its response has no records or more than requested.
+   * Requests the page's records before list offset `at`, and emits the responses that contain them. Sends several requests if the server
+   * serves fewer records at once than requested. Errors as {@link PageAttempts.retryLater} does if a request is given up, or if a response
+   * has no records or more than requested.
+   *
+   * @param read Responses received so far, with the first records of the page. They are emitted as well. Default: none.
    */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;

@@ -50,13 +50,16 @@ const MAX_IN_A_ROW = 10;
 const MAX_COMPARED = 64;
 
 /**
- * Reads a broken page by further requests. First, the broken record is requested alone. Usually its exact text is then known, and the page
- * is requested again and decoded around that text. If the record is readable when requested alone, the page was too large for the server or
- * a proxy: half of the records in front of the broken one are returned, as a smaller page. Otherwise the page is read in parts around the
- * record.
+ * Reads a page with a broken record (one that makes the page's JSON unreadable) by further requests. First requests the broken record
+ * alone. The response decides how to continue:
  *
- * If the query asked for a single record by its key, that record is returned as an unreadable record. Errors with `API_ANSWER` if
- * the page cannot be read in any of these ways.
+ * - Usually it contains the record's exact text. The page is then requested again, and this text is decoded as one unreadable record.
+ * - If the record is readable alone, the page was too large for the server or a proxy. The first half of the records before it is returned,
+ *   as a smaller page.
+ * - If the record truncates the response, or its text differs in each response, the page is read in parts around it.
+ *
+ * A single record that was requested by its key is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read in
+ * any of these ways, or if the list is not paged by offset.
  */
 export class BrokenPageReader {
   readonly #options: BrokenPageOptions;
@@ -169,9 +172,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads the records of the page that follow a broken record, from list offset `offset` on, and emits their response. If the record at
-   * `offset` is broken as well, adds it to `row`, the adjacent broken records so far, and continues with the next offset. Errors if there
-   * are too many.
+   * Requests the records of the page that follow a broken record, from list offset `offset` to the next broken one, and emits the response.
+   * If the record at `offset` is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with the
+   * next offset. Errors if more than `MAX_IN_A_ROW` adjacent records are broken.
    */
   #behind(row: (Answer | BrokenResponse)[], offset: number): Observable<Answer> {
     const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);

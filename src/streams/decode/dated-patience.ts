@@ -12,10 +12,9 @@ export type GiveUpReason = 'refused' | 'unanswered';
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * Limits after which a query with dates is given up, by the likely cause of its newest failure: it has failed `failures` times in a row,
- * and at least `ms` milliseconds have passed from the first of these failures to the newest. If the limits are too small, the dates are
- * suspected after a short outage, and requests without dates are sent. If they are too large, it takes longer until sweeps replace the
- * failing polls.
+ * Limits after which a query with dates is given up, by the likely cause of its newest failure. Both have to be reached: `failures`
+ * failures in a row, and `ms` milliseconds from the first of them to the newest. If the limits are too small, a short outage stops the
+ * polls, and requests without dates are sent. If they are too large, it takes longer until sweeps replace the failing polls.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {

@@ -70,8 +70,9 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
       );
     };
     /**
-     * Tests whether the API has a cap at list offset `place`, and emits what `beside` emits. First requests a page elsewhere in the list,
-     * to see whether the API is available. If that page fails too, errors with the error of the failed page (`attempts.error`).
+     * Tests whether the API has a cap at list offset `place` (serves no records from there on). First requests a page elsewhere in the
+     * list, to see whether the API is available; if that request is given up too, errors with the error of the failed page. Then does what
+     * `beside` does, which also describes `isKnown` and the result.
      */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts

@@ -165,13 +165,13 @@ export class PageAttempts {
   }
 
   /**
-   * Requests `part`, another page than the failed one, and emits the response. Emits undefined if the request is given up, with two
-   * exceptions:
+   * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and emits the response. Emits
+   * undefined if the request is given up, with two exceptions:
    *
-   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as
-   *   {@link PageAttempts.retryLater} does. The retry requests whole pages (see {@link PagePlan}).
-   * - If `tries` is `probe`, `part` fails with a transient error, and the error of the failed page is final, errors with the transient
-   *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
+   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as {@link
+   *   PageAttempts.retryLater} does. The retry of the failed page requests whole pages (see {@link PagePlan}).
+   * - If `tries` is `probe`, and `part` fails with a transient error although the error of the failed page is final, errors with the
+   *   transient error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -268,9 +268,11 @@ export class PageAttempts {
   }
 
   /**
-   * Creates the response for a page in which the API's cap lies: the list offset from which on it serves no records. `before`: responses
-   * that together contain the records of the page in front of the cap. `other`: response for a page elsewhere in the list, which states the
-   * list's total.
+   * Creates the response for a page in which the API's cap lies (the list offset from which on it serves no records). The response has only
+   * the records before the cap, and no next page.
+   *
+   * @param before Responses that together contain these records.
+   * @param other Response for a page elsewhere in the list, which states the list's total.
    */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
     const data = allRecords(before);

@@ -166,8 +166,9 @@ const NO_PLACES = {
 } as const;
 
 /**
- * Returns the names in `path` (to a field of the response) up to and including the first one at which it leaves the path `records` (to the
- * array of records). Empty if `records` begins with all of `path`.
+ * Returns the beginning of `path` (names that lead to a field of the response), up to and including the first name at which it differs from
+ * `records` (the path to the array of records): `['meta']` for `['meta', 'total']` and `['data']`. Empty if `records` begins with all of
+ * `path`.
  */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);

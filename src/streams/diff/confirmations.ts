@@ -191,8 +191,8 @@ export class Confirmations {
   }
 
   /**
-   * Processes a response that showed the record as it is published. If the record waits for a second read, and the response was produced
-   * after the wait began, the wait ends. If the record differs again later, a new wait begins.
+   * Ends the wait of a record for a second read, because a response has shown the record as it is published. Does nothing if the record
+   * does not wait, or if the response was produced before the wait began.
    */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);

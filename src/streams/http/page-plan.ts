@@ -52,22 +52,19 @@ const SMOOTH = 7;
  * Decides which `offset` and `pageSize` the requests for a list have, according to how the server was observed to treat these parameters.
  * All lanes of a list share one plan. A new process observes the server again, or uses the `pageSize` of a stored position.
  *
- * While the server serves pages as requested, each request has the wanted list offset and the wanted size.
+ * While the server serves pages as requested, each request has the wanted list offset and the wanted size. Otherwise the plan adapts:
  *
- * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Pages still have to overlap. A
- * whole page has `offset = k * s` and `pageSize = s`; all servers serve it as requested. For a page that begins at or a little before a
- * given record, `s` is chosen between half the page size limit and the limit, so that a multiple of `s` lies there and most of the page is
- * new. With a limit of 21 or more such a size exists for every list offset. With a smaller limit the overlap may be smaller. If the end of
- * the previous page is a multiple of all allowed sizes, the next page cannot overlap it: such a page is blind, and only the number of
- * distinct keys shows that no record was missed. If the server ignores `pageSize`, every page is blind.
- *
- * **Half pages.** A server may round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
- * requested. In that case pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is
- * smaller than the page size, although it is not known where each of them begins.
- *
- * **A cap.** Some servers serve no record beyond a certain list offset. Read-ahead requests no pages beyond it.
- *
- * **Smaller pages.** If large pages fail, `tooLarge` reduces the page size. After a number of successful pages the size is doubled again.
+ * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Then each requested `offset` is
+ *   a multiple of its `pageSize`. Pages still have to overlap, so the page size varies: it is chosen, from half of the limit up to the
+ *   limit, such that the page begins shortly before the end of the previous one and most of it is new. With a limit of 21 or more there is
+ *   such a size for every list offset; with a smaller limit the overlap may be smaller. If no size lets the next page overlap, it begins at
+ *   the end of the previous page. Such a page is *blind*: only the number of distinct keys shows that no record was missed. If the server
+ *   ignores `pageSize`, every page is blind.
+ * - **Half pages.** Some servers round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
+ *   requested. Then pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is smaller
+ *   than the page size.
+ * - **A cap.** Some servers serve no record from a certain list offset on. Read-ahead requests no pages beyond that offset.
+ * - **Smaller pages.** If large pages fail, `tooLarge` reduces the page size. After a number of successful pages the size is doubled again.
  */
 export class PagePlan {
   #isWhole: boolean;

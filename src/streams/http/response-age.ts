@@ -76,9 +76,9 @@ const MAX_CLOCKS = 4;
  */
 const SAME_CLOCK_MS = 3_000;
 /**
- * A `Date` that is behind by a constant amount for this time, in ms, and in {@link STEADY_ANSWERS} responses is attributed to a slow clock,
- * not to a cache. If it is too small, a cached page counts as fresh. If it is too large, responses of a server with a slow clock count as
- * cached for longer.
+ * Minimum time for which a `Date` header has to be behind by the same amount, in ms, before a slow server clock and not a cache is taken
+ * for the cause. This also requires `STEADY_ANSWERS` such responses. If it is too small, a cached page counts as fresh. If it is too large,
+ * responses of a server with a slow clock count as cached for longer.
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;

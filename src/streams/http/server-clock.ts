@@ -49,9 +49,11 @@ export interface ServerClock {
   /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Updates the estimate of how far the clock that sets stamps (modification times) is behind the clock of the `Date` header.
-   * `updatedAt`: stamps of the records that a poll has read, in epoch ms. Only stamps later than `newest` are used: the previous poll has
-   * read everything up to `newest`, so these records were changed a short time before the response.
+   * Updates the estimate of how far the stamps (modification times) of new changes are behind the `Date` header.
+   *
+   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: the
+   * previous poll has read everything up to `newest`, so these records were modified shortly before the response.
+   * @param newest Result of `newest()` at the start of the poll, in epoch ms.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**

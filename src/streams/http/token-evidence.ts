@@ -167,9 +167,12 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a failure of this query ({@link TokenUse.list}) is probably not the token's fault, because the query fails now and then: within
-   * the last minute it has failed in spite of retries, and after that it has returned a page with this token. Always false if a request
-   * with the token has failed since the token last worked.
+   * Whether the token is probably not the cause of a failure of this query ({@link TokenUse.list}), because the query fails now and then.
+   * True if all of these hold:
+   *
+   * - within the last minute the query has failed in spite of retries;
+   * - after that, it has returned a page with this token;
+   * - no request with the token has failed since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

@@ -24,13 +24,16 @@ interface NegotiationStart {
 }
 
 /**
- * Determines why a request with dates was refused, and adapts `dates` to what the server accepts. A generator of trial requests: one
- * without dates, one with the refused dates, and one with a window of a minute. If the request without dates fails as well, the caller does
- * not resume the generator. If the server refuses only long windows, the maximum length of windows is halved. Otherwise the offset of the
- * date parameters is measured, and then one date format after the other is tried.
+ * Determines by trial requests why a request with dates was refused, and adapts `dates` to what the server accepts. The generator yields
+ * the dates of one trial request after another:
  *
- * If requests with dates fail without being refused, the date format may still be the cause. It takes a minute to give up each format. In
- * the meantime the list is reported as one without dates, the offset is not measured, and fewer formats are tried: in the documented
+ * 1. Without dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
+ * 2. With the refused dates. If the server now accepts them, nothing is changed.
+ * 3. With a window of a minute. If the server accepts it, only long windows are refused, and the maximum length of windows is halved.
+ * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other.
+ *
+ * If the requests with dates fail without being refused, the date format may still be the cause. It takes a minute to give up each format.
+ * In the meantime the list is reported as one without dates, the offset is not measured, and fewer formats are tried: in the documented
  * notation of dates all ways to end a window, in each other notation only one.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.

@@ -174,8 +174,9 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a window from `NEAR_MS` before to `NEAR_MS` after a modification time, both shifted by `offset` ms. Before the shift
- * it ends at `now` at the latest, or at `stamp` if that is later: some servers misinterpret windows that end in their future.
+ * Returns a narrow window around a modification time: from `NEAR_MS` before `stamp` to `NEAR_MS` after it, both bounds shifted by `offset`
+ * ms. Before the shift, the end is at most `now` (or `stamp`, if that is later), because some servers misinterpret windows that end in
+ * their future.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));

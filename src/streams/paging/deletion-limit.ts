@@ -82,14 +82,14 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show, and returns the ranges of keys whose
- * deletions are held back.
+ * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show, and returns the ranges of keys ({@link
+ * HeldBack}) whose deletions are held back (not published).
  *
- * Keys that went missing since the previous full scan are checked together, and only once. If they are within the limit, they are never
- * held back later, however many other keys wait for the proof of their deletion. Otherwise they are held back as one range
- * ({@link HeldBack}). Keys that go missing in the next full scan join that range, because the cause may have set in during a scan. A range
- * stays held back, even if the list grows, until the operator raises the limit, or until so few of its keys are still missing that they
- * are within the limit.
+ * - Keys that went missing since the previous full scan are checked together, and only once. If they are within the limit, they are never
+ *   held back later, however many other keys wait for the proof of their deletion. Otherwise they are held back as one range.
+ * - Keys that go missing in the next full scan join that range, because the cause may have set in during a scan.
+ * - A range stays held back, even if the list grows, until the operator raises the limit, or until so few of its keys are still missing
+ *   that they are within the limit.
  *
  * @param missing Number of missing keys: all, new ones, and those in each range of `at.heldBack`.
  * @param at `judged`, `number`: numbers of the previous full scan and of this one. `known`: number of published records. `heldBack`: ranges

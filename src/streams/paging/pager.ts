@@ -315,8 +315,8 @@ class CursorPager extends SequentialPager {
 }
 
 /**
- * Whether a page at this position may be without new records although the list continues: the scan has stepped back, or the page is
- * accepted without an anchor (an unchanged record that was read before).
+ * Whether a page at this position may have no new records although the list continues. True if the scan has stepped back to records that it
+ * has read before, or if the page is accepted without an anchor (an unchanged record that was read before).
  */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;

@@ -27,9 +27,10 @@ export interface ProvingScan {
 const MAX_PROVING_SCANS = 10;
 
 /**
- * Returns the full scans to retain, oldest first, so that a later scan can prove deletions together with one of them. They are the scans in
- * `before`, and `next` if at least a tenth of `proofMs` has passed since the newest of them. Of the scans that ended at least `proofMs`
- * before `next` began, only the newest is retained.
+ * Returns the full scans to retain, oldest first, so that a later scan can prove deletions together with one of them:
+ *
+ * - the scans in `before`; but of those that ended at least `proofMs` before `next` began, only the newest;
+ * - `next`, unless it ended less than a tenth of `proofMs` after the newest scan in `before`.
  */
 export function addProvingScan(
   before: readonly ProvingScan[],
@@ -43,9 +44,12 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the earlier of two scans that together prove deletions: every key that no read has shown since that scan began is
- * deleted. The later scan is `newest`. The earlier one is in `before`: it ended at least `proofMs` before `newest` began, and both read the
- * same keys (or neither has the property `keys`). Undefined if there is no such earlier scan.
+ * Returns the number of the earlier of two full scans that together prove deletions: every key that no read has shown since that scan began
+ * is deleted. Undefined if `before` has no suitable scan.
+ *
+ * @param before Earlier scans, oldest first. The newest one is chosen that ended at least `proofMs` before `newest` began and read the same
+ * keys (or neither of the two has the property `keys`).
+ * @param newest The later of the two scans.
  */
 export function provenSince(
   before: readonly ProvingScan[],

@@ -49,8 +49,8 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before) that are compared to find fields that differ in every
- * response. If it is too small, a field that changed in one record is mistaken for such a field.
+ * Number of pages without an anchor (an unchanged record that was read before) that are compared before fields can count as differing in
+ * every response. If it is too small, a field that changed in one record counts as such a field.
  */
 const ENOUGH = 3;
 /**

@@ -235,10 +235,11 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
 }
 
 /**
- * Returns the progress after the last page of a sweep (recurring full scan), with its proof: how far the sweep proves deletions.
+ * Returns the progress of a sweep (recurring full scan) after its last page, with its `proof`: how well the sweep shows that records
+ * missing from it were deleted.
  *
- * @param last Facts about the last page. `isAtEnd`: it ends at the list offset `total`, or `total` does not mark the end of this list.
- * `isEmpty`: it has no records. `fitsOnePage`: it is the only page, and has fewer records than requested.
+ * @param last Facts about the last page. `isAtEnd`: the list offset after it equals the list's total; always true for a list whose total
+ * does not mark its end. `isEmpty`: it has no records. `fitsOnePage`: it is the only page, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
