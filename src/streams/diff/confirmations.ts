@@ -65,8 +65,8 @@ export interface ConfirmationsOptions {
     readonly newestStamp: number | undefined;
   };
   /**
-   * Maximum number of records that wait for a second read. Beyond it, further records that need one are held back and read again later.
-   * Default 50,000.
+   * Maximum number of records for which the beginning of the wait for a second read is stored. A further record that needs a second read is
+   * not published either, but its wait begins only at a later read, once another wait has ended. Default 50,000.
    */
   readonly maxWaiting?: number;
 }
