@@ -63,7 +63,7 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
 
 /**
  * Returns for how long compaction retains all of the topic's events, in ms: the topic's `min.compaction.lag.ms`, or `Infinity` if the topic
- * is not compacted. Returns 0 if the broker does not let this client read topic settings: then {@link whyUncheckable} rejects every
+ * is not compacted. Returns 0 if the broker does not let this client read topic settings: then {@link whyUncheckable} accepts no
  * certificate.
  */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {

@@ -56,8 +56,9 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Whether an earlier process may have published updates (`updates`) or deletions (`deletions`) shortly before the start, and the newest
-   * creation or modification time of all published records, in epoch ms (`newestStamp`). Default: neither updates nor deletions.
+   * Publications of an earlier process shortly before the start: whether there may have been updates (`updates`) and deletions
+   * (`deletions`), and the newest creation or modification time of all records published until then, in epoch ms (`newestStamp`). Default:
+   * neither updates nor deletions.
    */
   readonly inherited?: {
     readonly updates: boolean;

@@ -168,8 +168,8 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Largest fraction of a page's records without a key at which a candidate for the key fields counts as suitable (see {@link
- * chooseKeyFields}). Records without a key become dead letters.
+ * Largest fraction of a page's records without a key at which {@link chooseKeyFields} considers a candidate for the key fields suitable.
+ * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;
 /** Largest fraction of a page's records that may have no key with a candidate, if no candidate is suitable by the lower limit `A_FEW`. */
