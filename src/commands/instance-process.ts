@@ -33,8 +33,8 @@ const STOP_TIMEOUT_MS = 25_000;
 
 /**
  * A child process that runs `cellarstream run`. It ends when this process ends, even by SIGKILL. It is in another process group, so that
- * Ctrl-C in the terminal reaches only the demo, which then stops the instances itself. With both signals, an instance would end without a
- * clean stop.
+ * Ctrl-C in the terminal reaches only the demo, which then stops the instances. If Ctrl-C reached an instance as well, it would get two
+ * signals, and the second one would end it without a clean stop.
  */
 export class InstanceProcess {
   readonly ended: Promise<InstanceEnd>;

@@ -62,8 +62,9 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
 }
 
 /**
- * Returns the topic's `min.compaction.lag.ms`; `Infinity` if the topic is not compacted, 0 if the broker does not let this client read
- * topic settings. At 0 no certificate is checked.
+ * Returns for how long compaction retains all of the topic's events, in ms: the topic's `min.compaction.lag.ms`, or `Infinity` if the topic
+ * is not compacted. Returns 0 if the broker does not let this client read topic settings: then {@link whyUncheckable} accepts no
+ * certificate.
  */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   const LAG = 'min.compaction.lag.ms';

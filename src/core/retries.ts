@@ -38,8 +38,8 @@ export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 interface Limit {
   readonly ms: number;
   /**
-   * Maximum time for all attempts as long as no broker has responded at all. Default: `ms`. If it is too large, commands report late that
-   * Kafka is unreachable.
+   * Limit that applies in place of `ms` as long as no broker has responded at all, in ms. Default: `ms`. If it is too large, commands
+   * report late that Kafka is unreachable.
    */
   readonly unreachableMs?: number;
 }

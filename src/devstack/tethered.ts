@@ -9,8 +9,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
 /**
- * Path of the compiled helper process that runs the programs and ends them with this process. It is the compiled file even if this module
- * runs from `src`, because Node 20 can't run TypeScript.
+ * Path of the compiled helper process (`tether.ts`), which runs this module's programs and ends them when this process ends. It is the
+ * compiled file even if this module runs from `src`, because Node 20 can't run TypeScript.
  */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 

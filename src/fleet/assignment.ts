@@ -24,8 +24,9 @@ export interface AssignmentOptions {
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
- * How far a member's load may deviate from the mean load before a rebalance moves accounts, as a fraction of the mean. A new owner that has
- * an account's images may have a load higher than the lowest one by the same amount.
+ * Largest deviation of a member's load from the mean load at which a rebalance does not move accounts, as a fraction of the mean. An
+ * account without an owner goes to a member that has its images if that member's load exceeds the lowest one by no more than this fraction
+ * of the mean.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**

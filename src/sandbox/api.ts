@@ -217,8 +217,8 @@ export function apiKeyIn(text: string): unknown {
 }
 
 /**
- * Parameters of the option `wrongIndexMs`: the share of each list's records that are hidden, the time from the sandbox's start until they
- * are hidden first, and the interval at which hiding begins again, in ms.
+ * Records that the option `wrongIndexMs` hides: the fraction `share` of each list. They are hidden for `wrongIndexMs` ms at a time: first
+ * `afterMs` ms after the sandbox's start, then every `everyMs` ms.
  */
 const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
 

@@ -454,8 +454,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides whether a read has shown a key since sweep number `since` began: the key itself, according to its
-   * packed mark, or its run (adjacent records recognized together). A key without an image counts as seen. For speed, few marks are
+   * Returns a function that decides whether any read has shown a key since sweep number `since` began, according to the key's packed mark
+   * or to the head of its run (adjacent records recognized together). A key without an image counts as seen. For speed, few marks are
    * unpacked completely, and each run is looked up once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {

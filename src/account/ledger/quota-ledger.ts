@@ -102,8 +102,8 @@ export class DeclaredQuota implements QuotaLedger {
   }
 
   /**
-   * Returns how many requests the next declaration, with a lease of `leaseMs` ms, allows to start. If the current lease is valid, that is
-   * at least the number that may still start in it, because all of these may start before the next declaration is committed.
+   * Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. It includes those that may
+   * still start in the current lease if that is valid, because all of them may start before the next declaration is committed.
    */
   #maxStarts(leaseMs: number): number {
     const unusedStarts = this.#lease.isLeaseValid() ? this.#remainingStarts : 0;

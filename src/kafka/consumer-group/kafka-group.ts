@@ -162,8 +162,10 @@ class RunningBatch {
   }
 
   /**
-   * Passes the batch to `onBatch`, and commits the offsets of handled messages while the handler runs and after it. @param joined$ Emits
-   * when the member has joined its consumer group again after a rebalance. The handler is then halted.
+   * Passes the batch to `onBatch`. Sends heartbeats and commits the offsets of handled messages while that handler runs, and commits once
+   * more after it. If a heartbeat or commit fails, the handler is halted.
+   *
+   * @param joined$ Emits when the member has joined its consumer group again after a rebalance. The handler is then halted.
    */
   async handle(joined$: Observable<void>): Promise<void> {
     const { group, scheduler, onBatch } = this.#options;

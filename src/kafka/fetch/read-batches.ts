@@ -50,8 +50,8 @@ class BatchHandling<R> {
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /**
-   * Emits when the subscriber has unsubscribed. This ends the observable that `handle` returned for the current batch, even while it emits
-   * synchronously: then there is no subscription yet that could be unsubscribed.
+   * Emits when the subscription to {@link readBatches} ends. This also ends the observable that `handle` returned for the current batch. A
+   * stored subscription would not suffice: while that observable emits synchronously, `subscribe` has not returned one yet.
    */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */

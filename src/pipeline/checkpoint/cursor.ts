@@ -75,8 +75,8 @@ export interface InitialSnapshot {
    */
   readonly caughtUp?: boolean;
   /**
-   * The cursor's `newestStamp` when lost events were detected. A record created no later than this may have been published before the loss,
-   * so it does not count as new.
+   * Newest creation or modification time of all published records (`newestStamp` of the cursor) at the time when lost events were detected,
+   * in epoch ms. A record created no later than this may have been published before the loss, so it does not count as new.
    */
   readonly publishedUpTo?: number | undefined;
 }

@@ -79,9 +79,9 @@ function newTaskMemory(home: string): TaskMemory {
 }
 
 /**
- * Whether the stored images can be used. They can't if they belong to another cluster, topic or version of the store, or if another process
- * began to restore the whole topic and did not finish: since then, compaction may have removed deletions of records whose images that
- * process had stored.
+ * Whether the stored images can be used. They can't if they belong to another cluster, topic or version of the store. Nor can they if
+ * another process began to restore them from the whole topic and did not finish: some of these images may be of deleted records, and
+ * compaction may meanwhile have removed the deletions from the topic.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   const isWhole = memory.begunBy === undefined || memory.begunBy === instance;

@@ -174,8 +174,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Changes the current schema, with which events are written, to one for records (images) with the schema `values`. Registers it unless it
-   * is the registry's latest version.
+   * Makes the envelope schema for record images with the schema `values` the current one, with which events are written. Registers it
+   * unless it is the newest version in the registry.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, resource, namespace, onVersion } = this.#options;

@@ -21,7 +21,7 @@ const MIN_MEMBERS = 4;
 const MAX_MEMBERS = 256;
 
 /**
- * Forms runs: groups of adjacent records of a page, which later scans recognize as a unit by their bytes.
+ * Returns the new runs of a page: groups of adjacent records, which later scans recognize as a unit by their bytes.
  *
  * @param page Records and recognized runs of the page, in order. New runs do not extend across a recognized run.
  * @param isKnown Whether a record will equal its stored image after this commit, and is not part of another run.

@@ -47,8 +47,8 @@ export interface GuestEntries {
   /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
   /**
-   * Time from which the ages in the entries count back, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a`.
-   * Entries after the caller's newest one have an age of 0.
+   * Time to which the ages of `guestEntries` refer, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a` at the
+   * latest. The age is 0 for entries that follow the newest entry written by the caller.
    */
   readonly at: number;
 }
@@ -191,8 +191,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits a claim of the account in the ledger: the entry `text` and the messages `beside`. Returns the sink and an offset after the
-   * entry.
+   * Commits a claim of the account: the ledger entry `text`, and in the same transaction the messages `beside`. Opens a sink for it, and
+   * returns this sink and an offset in the ledger topic after the entry.
    *
    * @throws CellarstreamError `FENCED` if another process has meanwhile opened the transactional id: the account is left to it.
    */

@@ -307,8 +307,8 @@ function expectAllDelivered(
 }
 
 /**
- * Returns the end offset of a commit in each partition. Topics are left out if the end offset of one of their partitions is unknown,
- * because a partial result could not be compared.
+ * Returns the offset after the commit's transaction marker in each partition. A topic is left out if the result is unknown for one of its
+ * partitions, because a partial result could not be compared.
  */
 function commitEnds(delivered: readonly Delivered[]): CommitEnds {
   const ends = new Map<string, Map<number, bigint>>();

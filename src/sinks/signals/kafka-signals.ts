@@ -116,7 +116,7 @@ export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
 /**
  * Returns the offset at which to begin reading: `at`, or the first offset if retention has deleted the message at `at`.
  *
- * @throws CellarstreamError `POSITION` if the topic was recreated.
+ * @throws CellarstreamError `POSITION` if `at` is beyond the end, which shows that the topic was recreated.
  */
 function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;

@@ -40,8 +40,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records of a page that are requested alone to learn their text. When it is reached, the reader returns a smaller
- * page instead: the first half of the records in front of the last broken one.
+ * Maximum number of broken records (not JSON) of one page that are each requested alone to get their text. When it is reached, the reader
+ * returns a smaller page instead: the first half of the records before the last one requested alone.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */

@@ -96,7 +96,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
   const exhausted = new WeakSet<Body>();
 
   /**
-   * Returns a guess of the key of the record at byte `at`: its fields get the values that follow the next occurrences of their names in the
+   * Guesses the key of the record at byte `at`: each key field gets the value that follows the next occurrence of the field's name in the
    * page. Undefined if a name does not occur, or a value is neither a short whole number nor a string without escapes.
    */
   const guess = (page: Body, at: number): string | undefined => {

@@ -187,8 +187,8 @@ function pageIn(
   if (raw.isEmpty) return of(EMPTY_PAGE);
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
-   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether the response as a whole is malformed, and
-   * not only some of its elements; then the requested page may be the cause.
+   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage` is false if only some of its elements are malformed,
+   * and true otherwise: then the requested page itself may be the cause, and the caller may give it up.
    */
   const failed = (message: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', message, {

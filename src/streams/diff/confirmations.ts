@@ -58,8 +58,9 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Whether an earlier process may have published updates (`updates`) or deletions (`deletions`) shortly before the start, and the newest
-   * creation or modification time of all published records, in epoch ms (`newestStamp`). Default: neither updates nor deletions.
+   * Publications of an earlier process shortly before the start: whether there may have been updates (`updates`) and deletions
+   * (`deletions`), and the newest creation or modification time of all records published until then, in epoch ms (`newestStamp`). Default:
+   * neither updates nor deletions.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -67,8 +68,8 @@ export interface ConfirmationsOptions {
     readonly newestStamp: number | undefined;
   };
   /**
-   * Maximum number of records that wait for a second read. Beyond it, further records that need one are held back and read again later.
-   * Default 50,000.
+   * Maximum number of records for which the beginning of the wait for a second read is stored. A further record that needs a second read is
+   * not published either, but its wait begins only at a later read, once another wait has ended. Default 50,000.
    */
   readonly maxWaiting?: number;
 }

@@ -120,8 +120,8 @@ class RememberedReads implements NewestReads {
   }
 
   /**
-   * Adds the records in `#waiting` to `#seen`: `sawAll` only stores its arguments there. Must run before `#seen` is read, and before new
-   * content replaces an entry.
+   * Adds the records in `#waiting`, which `sawAll` has stored there, to `#seen`. Must run before `#seen` is read, and before an entry of
+   * `#seen` is replaced because a record's content is new.
    */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {

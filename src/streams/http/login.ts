@@ -274,10 +274,7 @@ const MAX_LIFE_MS = 24 * 60 * 60_000;
 const UNITS_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** Units, in ms, that are tried if a lifetime in the documented unit is not plausible: milliseconds, seconds, microseconds. */
 const OTHER_UNITS_MS = [1, 1_000, 0.001] as const;
-/**
- * Upper bound of times in a JWT that are read as seconds. Larger ones are read as milliseconds, as in seconds they would be after the year
- * 5000.
- */
+/** Largest time in a JWT that is read as seconds. Larger ones are read as milliseconds: as seconds they would be after the year 5000. */
 const LARGEST_SECONDS = 1e11;
 const SENDABLE = /^[\x21-\x7e]+$/;
 

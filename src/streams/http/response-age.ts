@@ -18,8 +18,8 @@ export interface AnswerAge {
 export const MAX_LAG_MS = 10_000;
 
 /**
- * Whether a response comes from a cache, because its content is older than the lag of a database replica can be. False if the age is
- * unknown.
+ * Whether the content of a response is older than the lag of a database replica can be ({@link MAX_LAG_MS}), so that the response comes
+ * from a cache. False if the age is unknown.
  */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;

@@ -128,8 +128,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the token is avoided at the time `now` (ms on the scheduler's clock): no request with it has succeeded yet, and a list that
-   * refused it waits for its next attempt.
+   * Whether the token is avoided at the time `now` (ms on the scheduler's clock): no request with it has succeeded yet, and the pause after
+   * its refusal by a list has not passed.
    */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;

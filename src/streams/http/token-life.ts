@@ -144,8 +144,8 @@ export class TokenLife {
   }
 
   /**
-   * Processes a retryable failure of a request. If all requests with the token have been failing for `FAILING_MS`, the verdict is to log in
-   * early. The pause before the retry is left to the caller's back-off.
+   * Handles a retryable failure of a request with the newest token. The verdict leaves the pause before the retry to the caller's back-off.
+   * It also decides on an early login if all requests with the token have been failing for `FAILING_MS` and another login is allowed.
    */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;

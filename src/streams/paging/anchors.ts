@@ -294,8 +294,8 @@ class AnchorPage {
 }
 
 /**
- * Number of adjacent keys in the digest by which a record is recognized if all its fields except those of the key are ignored: its own key
- * and those of the records before it. The digest changes if the record moves.
+ * Number of keys in the digest of a record whose fields are all ignored except those of the key: its own key and the keys of the records
+ * before it. The digest changes if the record moves.
  */
 const NEIGHBOURS = 5;
 

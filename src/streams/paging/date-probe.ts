@@ -137,10 +137,13 @@ function* search(
 }
 
 /**
- * Generator of trial requests that tests whether the list misinterprets the end of poll windows; returns true if it does. It compares two
- * windows that begin shortly before the stamp (modification time) of a record: one that ends shortly after the stamp, and one that ends
- * where the windows of polls end. The end is misinterpreted if the former returns the record, and the latter returns nothing or records
- * that are more than a day older. If the first response already shows the end interpreted as documented, no further request is sent.
+ * Tests whether the list misinterprets the end of the windows that polls request; returns true if it does. A generator that yields trial
+ * requests and is resumed with their responses.
+ *
+ * Two windows begin shortly before the stamp (modification time) of a record. The narrow one ends shortly after the stamp, the other where
+ * windows of polls end. The list misinterprets the end if the narrow window shows the record, but the other one shows no record at all, or
+ * one that is more than a day older. If the other window, requested first, shows the newest stamp as documented, no further request is
+ * sent.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

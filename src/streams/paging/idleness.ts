@@ -67,10 +67,14 @@ export class PageShift {
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**
-   * Whether the server certainly begins pages at other offsets than requested. Called for each page of a scan. True after three
-   * observations in a row: a page had no record of the previous page, the previous page was read again and had nothing new, and the page,
-   * requested again, still has no record of the previous page.
+   * Processes a page of a scan. Returns whether the server certainly begins pages at other offsets than requested, after three observations
+   * in a row:
    *
+   * - A page has no record of the previous page.
+   * - The previous page, read again, has nothing new.
+   * - The page itself, requested again, still has no record of the previous page.
+   *
+   * @param at Position from which the page was requested.
    * @param anchored Whether the page has an anchor: a record that was read before, with the same content.
    */
   isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {

@@ -62,9 +62,11 @@ const ENOUGH = 3;
 const MAX_FAILURES = 30;
 
 /**
- * Detects fields that differ in every response. They stop a scan: no record counts as unchanged, and so no page has an anchor (an unchanged
- * record that was read before). To find them, records chosen as anchors are compared with the same records on later pages without an
- * anchor, if their modification time is equal: otherwise the record has changed. The modification time is therefore never among the
+ * Detects fields that differ in every response. Because of such fields no record counts as unchanged, so that no page has an anchor (an
+ * unchanged record that was read before) and the scan stops advancing.
+ *
+ * To find the fields, records that were chosen as anchors are compared with the same records on later pages without an anchor. Records
+ * whose modification times differ are not compared, because they have really changed. The modification time is therefore never among the
  * detected fields.
  */
 export class Standstill {

@@ -387,9 +387,9 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key, and then each record that stays missing a second time, at least `proofMs` after its first
-   * request. The wait between them ends early if the next sweep becomes due, but lasts at least as long as the sweep has taken so far.
-   * Records whose second request would still be too early are left to the next sweep.
+   * Requests the record of each missing key, and requests it again if it is still missing, at least `proofMs` after the first request. The
+   * wait between the two is shortened if the next sweep becomes due, but not below the time that this sweep has taken so far. Keys for
+   * which the second request would then be too early are left to the next sweep.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>

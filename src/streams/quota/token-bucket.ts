@@ -89,10 +89,14 @@ export interface Limit {
 }
 
 /**
- * Subscribes to `work`, which sends a request, when `limit` allows a start. The start counts against the quota while the request is in
- * flight and for one more window, because the server counts the request when it arrives, and that time is not known. If `work` completed,
- * the window begins at its end, or earlier by up to the estimated minimum latency. Otherwise it begins the bucket's `lateMs` after the end
- * (see `StartLog`). A request that the server does not count ceases to count at its end.
+ * Waits until `limit` allows a request to start, then subscribes to `work`, which sends the request. Emits what `work` emits.
+ *
+ * The start counts against the quota while `work` runs, because it is not known when the request arrives at the server. After the end of
+ * `work` it counts as follows (see `StartLog`; a limit without {@link Limit.during} counts it for one window from its beginning):
+ *
+ * - If `work` completed: for one window, which begins at that end, or earlier by up to the estimated minimum latency.
+ * - If `work` failed or was unsubscribed: for one window, which begins the bucket's `lateMs` after that end.
+ * - If the server does not count the request: not at all.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (

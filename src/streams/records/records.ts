@@ -169,7 +169,7 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Largest fraction of a page's records that may have no key with a candidate of {@link chooseKeyFields}, for the candidate to be suitable.
+ * Largest fraction of a page's records without a key at which {@link chooseKeyFields} considers a candidate for the key fields suitable.
  * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;

@@ -54,8 +54,8 @@ export class Stamps {
   }
 
   /**
-   * Returns a transcoded record's modification time in epoch ms; null if it has none. `instants` are the times that the transcoder returned
-   * for `wanted.instants`, in that order; more may follow.
+   * Returns a transcoded record's modification time in epoch ms; null if it has none. `instants` begins with the times of the fields in
+   * {@link wanted}, in the same order.
    */
   updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.updatedAt(fields);

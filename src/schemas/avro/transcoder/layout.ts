@@ -84,8 +84,8 @@ export const RECORD_WRITTEN = 12;
  */
 export const RECORD_BEGINS = 16;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array with one pointer per field. It points to the element of
- * the array of {@link RECORD_BEGINS} that belongs to the field's last occurrence in the output.
+ * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: a pointer into the array of
+ * {@link RECORD_BEGINS}, to the begin of the field's last occurrence in the output.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;

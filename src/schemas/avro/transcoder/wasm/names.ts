@@ -7,8 +7,9 @@ export function fieldOf(record: i32, nth: i32): i32 {
 }
 
 /**
- * Reads a member's name and colon, and returns the index of the field with this name; -1, with nothing read, if there is no such field.
- * First tries the field that most recently followed field `previous`. For an object's first member, `previous` is the number of fields.
+ * Reads a member's name and colon. Returns the index of the field with this name in the record type at address `record`; -1, with nothing
+ * read, if there is no such field. `previous` is the field of an earlier member, or the number of fields for an object's first member: the
+ * field that followed `previous` most recently is tried first.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);

@@ -33,8 +33,9 @@ export function noteNull(end: i32): bool {
 }
 
 /**
- * Skips the value at the read position, so that JavaScript encodes it: writes one byte in its place and adds a note about it. Returns false
- * if the value does not end in the input window or there is no space for a note.
+ * Skips the value at the read position, so that JavaScript encodes it: writes one placeholder byte to the output and adds a note about the
+ * value. `type` is the address of the value's type. Returns false, with nothing written, if the value does not end in the input window or
+ * there is no space for a note.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
