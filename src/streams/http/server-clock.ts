@@ -48,9 +48,9 @@ export interface ServerClock {
   /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Updates the estimate of how far the clock that sets stamps (modification times) is behind the clock of the `Date` header.
-   * `updatedAt`: stamps of the records that a poll has read, in epoch ms. Only those later than `newest` are used, because the previous poll
-   * has read everything up to `newest`: these records were changed since, a short time before the response.
+   * Updates the estimate of how far the clock that sets stamps (modification times) is behind the clock of the `Date` header. `updatedAt`:
+   * stamps of the records that a poll has read, in epoch ms. Only those later than `newest` are used, because the previous poll has read
+   * everything up to `newest`: these records were changed since, a short time before the response.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
