@@ -21,7 +21,8 @@ const CACHED = { found: true, reason: undefined } as const;
  *
  * - The servers named in the options.
  * - Docker containers, if a Docker engine responds and testcontainers is installed. Skipped with the option `versions` (images have fixed
- *   versions), and with the environment variable `SERVICES` set to `java`. If the variable is `docker`, no source after this one is tried.
+ *   versions), and with the environment variable `SERVICES` set to `java`. If they are not skipped and the variable is `docker`, no source
+ *   after this one is tried.
  * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
  *
  * `stop`, or the end of this process in any way, removes servers that were started, and their data.
