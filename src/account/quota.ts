@@ -116,9 +116,10 @@ export class Quota {
 
   /**
    * Counts the requests of earlier processes against the quota: those that `guests` have declared, and those of the previous owner of the
-   * account. The requests of the previous owner are taken from the stored request times, which are exact, if its declaration `sent` is
-   * undefined, or if it used this state folder (`isOurs`) and no time is missing there ({@link #hasAll}). Otherwise they are taken from
-   * `sent`.
+   * account. For the previous owner it uses one of two sources:
+   * - The exact request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if it used this folder
+   *   (`isOurs`) and no time is missing there ({@link #hasAll}).
+   * - Otherwise its declaration `sent`. The requests that the quota then has left are spread over a minute.
    */
   inherit(
     sent: DatedDeclaration | undefined,

@@ -147,9 +147,9 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Decides what it means that the registry refused to return the schema of a message. If the registry has a schema of the topic, the
- * message's schema id is wrong and the message is unreadable: throws `VALUE_UNREADABLE`. Otherwise rethrows `error`: it may be the wrong
- * registry, and then every message would become a dead letter.
+ * Throws the error for a message whose schema the registry did not return. If the registry refused the message's schema id but has another
+ * schema of the topic, only this message is unreadable: the error is `VALUE_UNREADABLE`. Otherwise it is `error` itself: this may be the
+ * wrong registry, and then every message would become a dead letter.
  */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';

@@ -17,13 +17,18 @@ const SETTING = 'SERVICES';
 const CACHED = { found: true, reason: undefined } as const;
 
 /**
- * Returns a Kafka and a schema registry from the first source that applies: the servers named in the options; containers, if a Docker
- * engine answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
- * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`); the option `versions` excludes it too. Resolves
- * once Kafka and the registry answer. `stop`, or the end of this process in any way, removes servers that were started, and their data.
+ * Returns a Kafka and a schema registry from the first source that applies:
  *
- * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or `SERVICES` has another value; `SERVICES` if
- * no source applies, or the last one fails.
+ * - The servers named in the options, without a test whether they respond.
+ * - Docker containers, if a Docker engine responds and testcontainers is installed. Skipped with the option `versions` (images have fixed
+ *   versions), and with the environment variable `SERVICES` set to `java`. If they are not skipped and the variable is `docker`, no source
+ *   after this one is tried.
+ * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
+ *
+ * Resolves once the servers that it started respond. `stop`, or the end of this process in any way, removes them and their data.
+ *
+ * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has another value.
+ * `SERVICES` if no source applies, or the last one fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];

@@ -15,9 +15,9 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns the times, in epoch ms, at which owners of the account crashed shortly after they had claimed it, within the last ten minutes. If
- * the current owner has crashed in this way, the fleet's topic does not contain the crash yet, and its time is `now`. Crashes long after a
- * claim are left out: they may have any cause.
+ * Returns the times, in epoch ms, at which owners of the account crashed shortly after they had claimed it, within the last ten minutes.
+ * Crashes long after a claim are left out: they may have any cause. If the current owner has crashed shortly after its claim, the fleet's
+ * topic does not contain that crash yet: it is included with the time `now`.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,

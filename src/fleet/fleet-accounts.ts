@@ -139,8 +139,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Called when the instance begins to leave. From then on, the metadata of this member has the API key digests of all accounts that it
-   * still serves.
+   * Makes this member's metadata include the API key digests of all accounts that it still serves. Called when the instance begins to leave
+   * the fleet.
    */
   startLeaving(): void {
     this.#isLeaving = true;

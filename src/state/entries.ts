@@ -81,8 +81,8 @@ const RUN = {
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
 /**
- * Text put before a key when the checksum of its mark is computed, if the key belongs to a run (adjacent records of a page, recognized
- * together). A mark is the key's entry in the image store.
+ * Prefix of the key in the checksum of the key's mark (its entry in the image store), if the key belongs to a run (adjacent records of a
+ * page, recognized together).
  */
 const IN_RUN = 'in a run ';
 

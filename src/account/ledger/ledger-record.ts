@@ -25,9 +25,8 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age is in ms, at the time when the declaration is sent. The age counts from
-   * the latest time at which the request can have reached the API, rounded up to a full second. The age is negative if that time is in the
-   * future.
+   * Requests of the last minute, as pairs of age and count. The age of a request is the time in ms from its latest possible arrival at the
+   * API, rounded up to a full second of the clock, until the declaration is sent. It is negative if the arrival may be later than that.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */

@@ -20,8 +20,9 @@ export interface GuestDeclarationsOptions extends LeaseClocks {
 /** Declares the requests of a guest (a process that uses the API key beside the service) in the ledger topic. */
 export interface GuestDeclarations {
   /**
-   * Declares the requested permits in the ledger. Returns the permits that the quota has left after earlier declarations, possibly none.
-   * Returns undefined if a service may be running the account: permits must then be requested from the service.
+   * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left after earlier
+   * declarations, possibly none. Returns undefined if a service may be running the account: permits must then be requested from the
+   * service.
    */
   readonly declare: (demands: QuotaDemands) => Promise<PermitBatch | undefined>;
   /**

@@ -33,8 +33,8 @@ export interface PermitGrantsOptions extends LeaseClocks {
 }
 
 /**
- * How long to wait until all requested permits are free, in ms. After that, only the free ones are granted. If this value is too large, the
- * process that requested the permits stops waiting before it gets the response.
+ * How long to wait until the quota can grant all permits (rights to send one request each) that a process requested, in ms. After that,
+ * only the available ones are granted. If this value is too large, the process stops waiting before it gets the response.
  */
 const GRANT_TIMEOUT_MS = 2_000;
 /**

@@ -68,8 +68,8 @@ export class CompactedView<M extends KeyedMessage> {
   }
 
   /**
-   * Waits until the cached messages include all before the end offset `high`. One read of the topic runs at a time; it ends at the highest
-   * end offset that callers had requested when it began.
+   * Reads the topic until all messages before the end offset `high` are cached. `low`: first offset of the topic. Only one read runs at a
+   * time; it ends at the highest end offset that callers had requested when it began.
    */
   async #readUpTo(content: CachedContent<M>, { low, high }: Bounds): Promise<void> {
     if (content.requestedEnd < high) content.requestedEnd = high;

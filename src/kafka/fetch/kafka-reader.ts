@@ -54,12 +54,13 @@ export interface ReaderOptions extends FetcherOptions {
 
 /**
  * Number of consecutive empty responses for a partition, each after the broker's full wait, after which the messages that should follow
- * count as deleted. If the partition ends before the requested end, the topic counts as recreated and shorter than requested. Otherwise, if
- * its cleanup policy is `compact`, compaction has removed all messages up to the end.
+ * count as deleted:
  *
- * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic. Without
- * compaction, empty responses may also come from a broker that can't reach its remote storage (KIP-405), so there they are no evidence of a
- * deletion.
+ * - If the partition ends before the requested end, the topic counts as recreated, and reading fails.
+ * - Otherwise, if the topic is compacted, compaction has removed all messages up to the partition's end, and reading continues there. In
+ *   other topics such responses are no evidence, as they may come from a broker that can't reach its remote storage (KIP-405).
+ *
+ * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic.
  */
 const MAX_EMPTY_RESPONSES = 8;
 

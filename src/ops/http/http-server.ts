@@ -81,7 +81,7 @@ const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
- * Limits for slow clients of the HTTP server: `maxHeaderSize` is the maximum size of a request's headers, in bytes; `requestTimeout` and
+ * Limits for requests to the HTTP server: `maxHeaderSize` is the maximum size of a request's headers, in bytes; `requestTimeout` and
  * `keepAliveTimeout` are time limits in ms, which Node checks every `connectionsCheckingInterval` ms.
  */
 const LIMITS: ServerOptions = {

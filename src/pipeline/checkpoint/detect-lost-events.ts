@@ -4,10 +4,11 @@ import type { Bounds } from '../../kafka/log.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Compares a topic's offsets with the offsets in the cursor and in the store. Returns the lost events; undefined if no events were lost.
+ * Compares a topic's offsets with the offsets in the cursor and in the image store. Returns the lost events; undefined if no events were
+ * lost.
  *
- * The `ends` of a cursor do not include the events of the cursor's own commit, but the `ends` of the store do. If there is no store and
- * only the events of that commit were lost, the loss remains undetected, unless the topic is empty.
+ * The `ends` of the store include the events of the newest commit, but the `ends` of the cursor in that commit do not. Without a store, a
+ * loss of only these events remains undetected, unless the topic is empty.
  */
 export function detectLostEvents(
   topic: string,

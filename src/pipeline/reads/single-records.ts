@@ -40,10 +40,11 @@ export interface SingleRecordsOptions {
 }
 
 /**
- * Returns the requests for single records of a list. A 404 may mean that the record does not exist, or may come from a gateway while the
- * API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`. Therefore a
- * 404 counts only if a request right after it returns a record that is known to exist and whose key has the same special characters. If
- * the API refuses the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
+ * Creates the requests for single records of a list. A request decides whether a 404 proves that the record does not exist. A 404 may also
+ * come from a gateway while the API behind it is replaced, or from a server that does not accept some character of the key in an address,
+ * above all `%2F`. Therefore a 404 counts only if a request right after it returns a record that is known to exist and whose key has the
+ * same special characters. If it does not, if the API refuses the request (with status 400, for example), or if it responds with invalid
+ * JSON, it remains unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { one, request, settle, onRefused } = options;

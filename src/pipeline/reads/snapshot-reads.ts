@@ -93,9 +93,10 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the records for the initial snapshot: all, or those modified since `START_FROM`. That window begins earlier than `START_FROM`,
-   * because the server may read dates in another time zone; older records are filtered out later. If the list refuses the window, or
-   * returns no records for it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
+   * Scans the records for the initial snapshot: the whole list, or with `START_FROM` a window of modification dates that ends now. The
+   * window begins earlier than `START_FROM`, because the server may read dates in another time zone; older records are filtered out later.
+   * If the list refuses the window or returns no records for it, the whole list is scanned: some servers do not support windows that end in
+   * the future or begin long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;

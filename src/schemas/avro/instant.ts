@@ -58,8 +58,8 @@ export function instantOf(record: JsonObject, field: string): number | null {
 }
 
 /**
- * Reads the JSON value at a cursor as {@link instantOf} does. The value must be valid JSON. The cursor's position after the call is
- * unspecified.
+ * Reads the JSON value at a cursor as an ISO 8601 time, in epoch ms, as {@link instantOf} does; null if it isn't one. The value must be
+ * valid JSON. The cursor's position after the call is unspecified.
  */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);

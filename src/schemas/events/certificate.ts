@@ -55,8 +55,9 @@ export interface Certificate extends TallyText {
   /** The keys that `undecided` counts, at most the first 100. */
   readonly undecided_keys: readonly string[];
   /**
-   * How complete the full scan was. `exact`: `read + rejected = total_records` throughout, and no key is undecided, held or unpublished.
-   * `complete`: every page from beginning to end was read, but the counts are not exact. `unsettled`: neither.
+   * How complete the full scan was. `exact`: the scan read the whole list, `read + rejected` equals `total_records`, and `undecided`,
+   * `held` and `unpublished` are 0. `complete`: the scan read every page from beginning to end, but another condition of `exact` is not
+   * met. `unsettled`: the scan may have missed records.
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**

@@ -131,9 +131,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
   };
   /**
-   * Requests further pages, if the list is read in whole pages, until at least {@link MIN_RECORDS_BEHIND} records after the failing one
-   * have been requested, the list ends, or a request is given up. Emits `answers` and the responses to these requests. One page may not be
-   * enough: its size must divide its list offset, so it may be 1.
+   * Emits `answers` and, if the list is read in whole pages, the responses to requests for the pages after them. It requests pages until at
+   * least `MIN_RECORDS_BEHIND` records after the failing one have been requested, the list ends, or a request is given up. A page may have
+   * just one record, because its size must divide its list offset.
    *
    * @param at List offset of the next page.
    * @param length Number of records requested after the failing one so far.

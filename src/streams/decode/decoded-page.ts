@@ -231,8 +231,8 @@ export class UnreadableTexts {
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
- * Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. Each step nests one level deeper, so
- * the generator must not have more than some hundreds of steps.
+ * Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. Each `yield` nests the subscriptions
+ * one level deeper, so the generator must not have more than some hundreds.
  */
 export function stepwise<T>(
   work: () => Generator<void, T>,

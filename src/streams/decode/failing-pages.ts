@@ -14,18 +14,19 @@ interface FailingPagesOptions extends PageAttemptsOptions {
 }
 
 /**
- * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or around the record that
- * makes it fail.
+ * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or in parts around the record
+ * that makes it fail. It searches for the cause in these steps:
  *
- * First, a page of one record elsewhere in the list is requested. If that request fails too, the API is at fault and not the page, and the
- * page's own error is thrown: the caller retries later. Then a page of two records elsewhere shows whether the server begins pages at the
- * requested offsets; if not, only whole pages are requested (see {@link PagePlan}). Then the failing page is split, and the part of it that
- * fails is split again. If all parts succeed, the page was too large: its first part is returned, and the plan gets the new size.
+ * - A page of one record elsewhere in the list is requested. If that fails too, the API is at fault and not the page: the page's own error
+ *   is thrown.
+ * - A page of two records elsewhere shows whether the server begins pages at the requested offsets. If not, only whole pages are requested
+ *   (see {@link PagePlan}).
+ * - The failing page is split, and the part of it that fails is split again. If all parts succeed, the page was too large: its first part
+ *   is returned, and the plan gets the new size.
+ * - If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
+ *   again. If it failed both times, it has not moved: the parts are returned as one page with an unreadable record in its place.
  *
- * If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
- * again. If the record failed in the first and the last of these requests, it has not moved, and the parts form one page with a gap: an
- * unreadable record, whose text names the key before it. A failing page takes some 20 requests the first time, and three whenever it is
- * read later (see {@link FailingOffsets}).
+ * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
  * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
  * front of that offset, and is marked with `isCut`. The plan remembers the offset. Whenever a page reaches it again, some eight requests

@@ -75,8 +75,9 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts, not JSON, that earlier responses had in place of a record. A page with such a text is requested again, unless the text is in this
-   * set. Pass the same set whenever the list's request is created again, so that the texts stay known. Default: a new set.
+   * Texts that are not JSON and stood in place of a record in earlier responses. A page with a text that is not JSON is requested again,
+   * unless the text is in this set. Pass the same set whenever the list's request is created again, so that the texts stay known. Default:
+   * a new set.
    */
   readonly texts?: UnreadableTexts;
   /**

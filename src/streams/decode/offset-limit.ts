@@ -97,9 +97,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
 }
 
 /**
- * Emits whether the API seems to serve no record from list offset `at` on. Requests up to four single records: the one at `at`, one `APART`
- * records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown (Infinity), the record two pages
- * after `at` stands for the last one. Emits false as soon as one of them is served, or if there is no record after `at` to request.
+ * Emits whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at `at`,
+ * the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown (Infinity),
+ * the record two pages after `at` stands for the last one. Emits false as soon as the API serves one of them, or if the list has no record
+ * after `at`.
  */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

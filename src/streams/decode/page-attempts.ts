@@ -128,8 +128,9 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Investigates a failed page: sends further requests to find out why its request failed, and to read the page in parts. `settle` settles
- * the reads of all these requests, except for the response passed to `transferSettlement`: the caller of that method settles its read.
+ * Sends further requests after the request for a page has failed: to find out why it failed, and to read the page in parts. `settle` closes
+ * the reads of these requests on the list's logical clock, except that of the response passed to `transferSettlement`, which the caller
+ * closes.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -191,8 +192,8 @@ export class PageAttempts {
   }
 
   /**
-   * Requests one record outside the page that failed, to see whether the API serves it. Emits undefined if that request is given up as
-   * well.
+   * Requests a single record outside the failed page, to see whether the API is available. Emits the response; undefined if this request is
+   * given up, too.
    */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');

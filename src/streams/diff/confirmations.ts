@@ -90,8 +90,8 @@ interface Replaced {
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records that wait for a second read, about 100 bytes each. If it is too small, records that return to an earlier state
- * are published later.
+ * Maximum number of records that wait for a second read, because they were read in an earlier state than the published one; about 100 bytes
+ * each. If it is too small, some of these records are published later.
  */
 const MAX_WAITING = 50_000;
 /**
@@ -147,9 +147,9 @@ export class Confirmations {
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
   /**
-   * Images that were replaced lately, by key, for each key the newest first. A response that shows one of them may come from a lagging
-   * replica. Images that were replaced by one with a later modification time are left out: a response that shows them is recognized as old
-   * by its modification time alone.
+   * Images (records as they were published) that were replaced lately, by key; for each key the newest first. A response that shows one of
+   * them may come from a lagging replica. An image is not stored if the new one has a later modification time, which alone shows that a
+   * response is old.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 

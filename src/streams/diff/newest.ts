@@ -38,8 +38,8 @@ interface SeenContent {
 }
 
 /**
- * Number of calls of `saw` between two cleanups of `#seen`. A cleanup removes content that was last seen before any of the running reads
- * began. If the number is too small, cleanups take time; if it is too large, more memory is needed.
+ * Number of calls of `saw` between two cleanups of `#seen`. A cleanup removes the entries whose content was read before any of the open
+ * reads began. If the number is too small, cleanups take time; if it is too large, more memory is needed.
  */
 const SWEEP_EVERY = 1_000;
 

@@ -30,8 +30,8 @@ export interface LogicalClock {
    */
   oldest(): number;
   /**
-   * Keeps the read that began at logical time `begin` open until the returned function is called: a call of {@link LogicalClock.settle}
-   * before that takes effect only then.
+   * Keeps the read that began at logical time `begin` open until the returned function is called. If {@link LogicalClock.settle} is called
+   * for the read before that, the returned function closes it.
    */
   hold(begin: number): () => void;
   /**

@@ -227,7 +227,8 @@ export class PagePlan {
 
   /**
    * Updates what the plan knows about the server from a received page: the page sizes that the server serves, and the cap (the list offset
-   * beyond which the API serves no records), which is removed if the page has records beyond it. May also allow larger pages again.
+   * beyond which the API serves no records), which is removed if the page has records beyond it. After enough received pages, a reduced
+   * page size is increased again.
    */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;

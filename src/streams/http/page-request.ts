@@ -308,8 +308,8 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns the kind of a query as a suffix of the list's name: ` by key`, ` total`, ` by date`, or an empty text for all records. A server
- * may accept a token for one kind and refuse it for another.
+ * Returns a suffix for the list's name: ` by key`, ` total`, ` by date`, or an empty text for all records. It tells apart kinds of queries,
+ * as a server may accept an access token for one kind and refuse it for another.
  */
 function queryKindOf({ from, key, isTotal }: ListQuery): string {
   if (key !== undefined) return ' by key';

@@ -111,9 +111,8 @@ class EstimatedClock implements ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp seen that is still later than the server's `Date`, in epoch ms with `#correctionMs` added; undefined if there is none.
-   * Once `Date` has passed it, it becomes `#newest`. Earlier stamps that are also later than `Date` need not be stored, as polls read their
-   * records again.
+   * Newest stamp seen that is later than the server's newest `Date`, in epoch ms with `#correctionMs` added; undefined if there is none.
+   * Once `Date` has passed it, it becomes `#newest`. Other stamps later than `Date` are not stored, as polls read their records again.
    */
   #ahead: number | undefined;
   #reachMs = 0;
@@ -200,8 +199,8 @@ class EstimatedClock implements ServerClock {
   }
 
   /**
-   * Correction that is added to each modification time of a record, in ms; 0 or negative. If date parameters are behind the modification
-   * times (`#offsetMs` is negative), it is that offset minus one hour for daylight saving: otherwise poll windows would begin too late.
+   * Correction that is added to each modification time of a record, in ms. It is 0 unless date parameters are behind the modification times
+   * (`#offsetMs` is negative). Then it is `#offsetMs` minus an hour for daylight saving; without it, poll windows would begin too late.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;

@@ -70,9 +70,9 @@ export interface JoinResult {
   /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * True if the page has records with the keys of anchors (records that the scan read before), but none of them has a digest that could be
-   * compared. This happens when all fields except the key are ignored: the digest then includes the keys of several preceding records, and
-   * the page has too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
+   * Whether the page has records with the keys of anchors (records that the scan read before), but no digest can be computed for them. This
+   * happens only if all fields except the key are ignored: the digest then includes the keys of several preceding records, and the page has
+   * too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }
@@ -333,8 +333,8 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 }
 
 /**
- * One anchor in this number gets a digest of its record's content; the others get a digest of its bytes. If the number is too small, more
- * records have to be parsed.
+ * One in this number of anchors gets a digest of its record's content, which is recognized also if the server sends other bytes. The others
+ * get a digest of the bytes. If the number is too small, more records have to be parsed.
  */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */

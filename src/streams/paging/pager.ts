@@ -101,8 +101,9 @@ class OffsetPager implements Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether this scan takes into account that the server serves pages of a single size. True if that was known when the scan began. If it
-   * is noticed later, becomes true, and the scan begins again unless it is still at the start: it has requested wrong offsets.
+   * Whether this scan takes into account that the server serves pages of a single size. Initially, whether that was known when the scan
+   * began. Becomes true when it is noticed during the scan: unless the scan is still on the first page of the list, it then begins again,
+   * because it has requested wrong offsets.
    */
   #wasFixed: boolean;
 

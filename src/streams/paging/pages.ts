@@ -214,7 +214,7 @@ class Scan {
    * Returns the position at which the scan continues after the server refused the cursor of the page at `at`: an earlier page, or the
    * beginning of the list.
    *
-   * @throws `error`, as one that is retried, after too many restarts from the beginning.
+   * @throws `error`, marked as retryable, after more than `MAX_RESTARTS` restarts from the beginning.
    */
   #positionAfterRefusal(at: Position, error: unknown): Position {
     const isKnown = at.cursor === this.#refusedCursor;

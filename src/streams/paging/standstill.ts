@@ -54,10 +54,10 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Maximum number of pages without an anchor (an unchanged record that was read before) that a scan reads before it accepts one of them.
- * Pages count from the last advance of the scan. Once the maximum was reached, it is `ENOUGH` until the scan ends or is repeated. Too
- * small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages
- * overlap too little costs more requests.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which the scan accepts
+ * such a page. Once this number was reached, `ENOUGH` such pages suffice, until the scan ends or is repeated. Too small: pages of a list
+ * that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little costs
+ * more requests.
  */
 const MAX_FAILURES = 30;
 

@@ -326,8 +326,8 @@ export function levelOf(
 }
 
 /**
- * Returns the progress after polls have read all changes made during the newest sweep, at the time `now` (epoch ms). Only now does that
- * sweep count as one of the two sweeps, at least `proofMs` apart, that prove a key absent.
+ * Returns the sweep's progress after the polls for which the newest sweep has waited: they have read all changes made during it, and ended
+ * at the time `now` (epoch ms). The sweep now counts as one of the two sweeps, at least `proofMs` apart, that prove a key absent.
  */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;

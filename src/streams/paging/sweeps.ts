@@ -429,8 +429,8 @@ class Sweeper {
   }
 
   /**
-   * Returns the first of the two requests for the record of a missing key; undefined if this process has not requested the record, or if a
-   * read has shown the key since.
+   * Returns the first of the two requests that prove the record of a missing key deleted. Undefined if this process has not sent it, or if
+   * a read has shown the key since.
    */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);

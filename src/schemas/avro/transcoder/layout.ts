@@ -130,8 +130,11 @@ export const NOTE_FROM = 8;
  */
 export const NOTE_TO = 12;
 /**
- * Byte offset of an integer in a note (the transcoder's message to JavaScript about one value). Its meaning depends on the kind of the
- * note. NOTE_HOLE: type id of the value. NOTE_UNKNOWN: input window address of the object that has the member. NOTE_NULL: 0.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of an integer whose meaning depends on the kind of the
+ * note:
+ * - NOTE_HOLE: type id of the value;
+ * - NOTE_UNKNOWN: address, in the input window, of the object that has the member;
+ * - NOTE_NULL: 0.
  */
 export const NOTE_OF = 16;
 /** Byte offset, in a note (the transcoder's message to JavaScript about one value), of the length of the path at {@link NOTE_STEPS}. */

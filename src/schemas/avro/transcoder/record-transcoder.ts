@@ -184,8 +184,8 @@ interface Program {
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
   /**
-   * Last steps of the JSON Pointers to values, by the id of the value's type. For the type of a field: the step to that field. For the item
-   * type of an array: an empty text, because that step is the item's index.
+   * Names of fields as JSON Pointer steps (such as `/price`), by the type id of the field's value. Empty for the type of an array's items,
+   * whose step is an index and not a name.
    */
   readonly steps: readonly string[];
 }

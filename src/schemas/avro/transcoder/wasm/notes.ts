@@ -19,8 +19,8 @@ import {
 import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
 /**
- * Highest address of a note (a message to JavaScript about a value) at which the longest note still fits in front of the output: one with a
- * path of {@link MAX_DEPTH} steps.
+ * Highest address at which a note (a message to JavaScript about a value) may begin, so that even the longest one, with a path of {@link
+ * MAX_DEPTH} steps, ends before the output begins.
  */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
