@@ -69,7 +69,7 @@ export const KAFKA_LIMITS = {
   query: { ms: 10_000 },
   /** Time limits for requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
-  /** Time limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
+  /** Time limit for requests of tasks about topics and about the rights of this user. Short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
   /** Time limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },

@@ -12,7 +12,7 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * What a {@link Brokers} needs to reach a Kafka cluster: the client of kafkajs with the cluster's settings, and optionally connections that
+ * Access to a Kafka cluster for {@link Brokers}: the client of kafkajs with the cluster's settings, and optionally connections that
  * several instances of {@link Brokers} share. Without `connections`, each instance opens its connections itself, and closes them when it is
  * closed.
  */

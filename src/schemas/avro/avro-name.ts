@@ -17,8 +17,8 @@ export function isAvroName(text: string): boolean {
 
 /**
  * Returns a valid Avro name for any text, such as a name in JSON. A valid text is returned unchanged. In any other text the accents are
- * removed, and `_` replaces each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). If the
- * name is taken, a hash is appended. So the result depends on the text and on whether the name was taken, not on the number of similar
+ * removed, and `_` replaces each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). If
+ * the name is taken, a hash is appended. So the result depends on the text and on whether the name was taken, not on the number of similar
  * names before it.
  *
  * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.

@@ -102,7 +102,7 @@ export interface PageRequestOptions extends RequestPlanOptions {
  * a fresh token has brought the same status.
  *
  * A 429 and all other refusals also use up quota, as the server may count them. The start of a refused request counts for one window from
- * the end of the request plus `lateMs` (one second in the service), like the start of a request that was given up (`quota/token-bucket.ts`).
+ * its end plus `lateMs` (one second in the service), like the start of a request that was given up (`quota/token-bucket.ts`).
  */
 export function pageRequest(
   requests: RequestPlan,

@@ -58,7 +58,7 @@ export class Idleness {
 /** Detects that the server begins pages at other offsets than requested. */
 export class PageShift {
   /**
-   * What the newest pages of the scan have shown:
+   * Observations on the newest pages of the scan:
    *
    * - `not`: no sign that pages begin at other offsets than requested;
    * - `once`: a page had no record of the previous page;
