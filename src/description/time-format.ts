@@ -14,7 +14,7 @@ export interface TimeFormat {
   readonly write: (ms: number) => string;
 }
 
-/** Creates the format for the property `times` of a description. */
+/** Returns the format in which an API writes times, as the property `times` of its description states it. */
 export function timeFormat(times: NonNullable<DescriptionFile['times']>): TimeFormat {
   if (typeof times === 'object') return patternFormat(times.pattern);
   switch (times) {

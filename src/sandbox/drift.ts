@@ -11,8 +11,8 @@ export interface DriftOptions {
    */
   readonly existing?: number;
   /**
-   * Whether existing records get a new `updated_at` when the drift alters them at once. If false, only a full scan finds the change.
-   * Default true.
+   * Whether existing records get a new `updated_at` when a rule that has been added alters all of them. If false, only a full scan finds the
+   * change. Default true.
    */
   readonly touch?: boolean;
 }

@@ -56,8 +56,9 @@ const AN_HOUR_MS = 3_600_000;
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of consecutive failed scans of a chain after which polls are given up. A failed scan counts only if the first page of its window
- * succeeds when it is requested again. If this value is too small, an outage during a single scan ends polls.
+ * Number of consecutive failed scans (of the polls for new changes, or of the lookback polls) after which polls are given up for a while. A
+ * failed scan counts only if the first page of its window succeeds when it is requested again, which shows that the server is available.
+ * If this value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 

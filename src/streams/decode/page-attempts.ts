@@ -287,11 +287,13 @@ export class PageAttempts {
   }
 
   /**
-   * Returns the properties of a page that is joined from several responses: its span (begin and end on the list's logical clock), the times
-   * of the first response in `after`, and the age of the oldest response.
+   * Returns the properties of a page that is joined from several responses: its span (begin and end on the list's logical clock), server
+   * time and duration of the first response in `after`, and the age of the oldest response.
    *
-   * @param before Responses with the records in front of a gap, or of a cap (list offset from which on the API serves no records).
-   * @param after For a gap: responses with the records behind it. For a cap: one response, to the request for a page elsewhere in the list.
+   * @param before Responses with the records in front of a gap (a record that makes each page with it fail), or of a cap (list offset from
+   * which on the API serves no records).
+   * @param after For a gap: responses with the records behind it. For a cap, which has no records behind it: the response to a request for a
+   * page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;
