@@ -168,7 +168,7 @@ export function logHooks(
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        `deletions from this list are not published, because no full scan proves that it read every record: during each, the order of the records changed, and ${totalOf(resource)} changed or was not the number of keys read`,
+        `deletions from this list are not published, because no full scan proves that it read every record: in each of them the order of the records changed, and ${totalOf(resource)} changed or was not the number of keys read`,
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -202,7 +202,7 @@ export function logHooks(
     onFailed: ({ resource, error, delayMs }) =>
       logger.error(
         { event: 'failed', resource, delayMs, err: error },
-        `${resource} is stopped until an operator resolves the error; it is retried each minute, other lists are not affected`,
+        `${resource} is stopped by an error that an operator must resolve. It is retried each minute; other lists are not affected`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
       const quiet = trouble === 'stepped-back' || !isWarningDue(`${resource} ${trouble}`);

@@ -85,7 +85,7 @@ export const resources = (lists: readonly string[]) =>
     if (unknown.length === 0 && all.length > 0) return all;
     const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
     context.addIssue(
-      `contains ${which}: the lists are ${lists.join(', ')}; separate them by commas`,
+      `contains ${which}, but must contain names of lists, separated by commas: ${lists.join(', ')}`,
     );
     return z.NEVER;
   });

@@ -107,7 +107,11 @@ export function problemsOf(
   for (const name of Object.keys(file.measured?.lists ?? {})) {
     if (Object.hasOwn(file.lists, name)) continue;
     const path = ['measured', 'lists', name];
-    problems.push({ path, message: 'is not a list of this description', isKey: true });
+    problems.push({
+      path,
+      message: 'is not the name of a described list',
+      isKey: true,
+    });
   }
   const used = new Set(variablesIn(file as unknown as Json));
   for (const [index, name] of parameters.entries()) {
@@ -154,12 +158,12 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     const path = ['auth', 'login'];
     problems.push(...pathProblems([...path, 'path'], auth.login.path));
     if ((body === undefined) === (form === undefined)) {
-      problems.push({ path, message: 'needs either body or form', isKey: true });
+      problems.push({ path, message: 'needs either `body` or `form`', isKey: true });
     }
     if (life?.at !== undefined && life.unit === undefined) {
       problems.push({
         path: [...path, 'life'],
-        message: 'needs unit: the lifetime at `at` is a number',
+        message: 'needs `unit`: the lifetime in the response is a number',
         isKey: true,
       });
     }
@@ -177,7 +181,7 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     if (missing) {
       problems.push({
         path: ['auth', 'oauth2'],
-        message: `${grant} needs ${missing}`,
+        message: `${grant} needs \`${missing}\``,
         isKey: true,
       });
     }
@@ -240,17 +244,19 @@ function listProblems(
   };
   const { path, query, body, dates, one, total, paging, next, statuses, limit } = list;
 
-  if (path === undefined) wrongList('needs path, the path of the list after API_BASE_URL');
+  if (path === undefined) wrongList('needs `path`, the path of the list after API_BASE_URL');
   if (list.records === undefined) {
-    wrongList("needs records, the place of the records: a JSON Pointer, or '' for the whole body");
+    wrongList(
+      "needs `records`, the place of the records: a JSON Pointer, or '' for the whole body",
+    );
   }
   if (list.key === undefined && list.keys === undefined) {
-    wrongList('needs key, the field that identifies a record (or keys: candidates for it)');
+    wrongList('needs `key`, the field that identifies a record (or `keys`: candidates for it)');
   }
   if (own.key !== undefined && own.keys !== undefined)
-    wrongKey('keys', 'is set together with key: remove one of them');
+    wrongKey('keys', 'is set together with `key`: remove one of them');
   if (paging === undefined) {
-    wrongList('needs paging: offset, page, after, cursor, link or none');
+    wrongList('needs `paging`: offset, page, after, cursor, link or none');
     return problems;
   }
 
@@ -282,7 +288,7 @@ function listProblems(
     problems.push({ path: at('paging'), message });
   }
   if (sent.has('limit') && limit === undefined) {
-    wrongList('needs limit, the greatest page size: a parameter sends {limit}');
+    wrongList('needs `limit`, the greatest page size: a parameter sends {limit}');
   }
   if (sent.has('offset') && !sent.has('limit')) {
     const message = 'is offset, but no parameter sends {limit}, the size of a page';
@@ -295,12 +301,12 @@ function listProblems(
   }
   const isByNext = paging === 'cursor' || paging === 'link';
   if (isByNext && next === undefined) {
-    wrongList(`needs next, the place of the next page: paging is ${paging}`);
+    wrongList(`needs \`next\`, the place of the next page: paging is ${paging}`);
   }
   if (!isByNext && own.next !== undefined) {
     wrongKey(
       'next',
-      `paging is ${paging}, which does not use it; use more for "there is a next page"`,
+      `paging is ${paging}, which does not use it; use \`more\` for "there is a next page"`,
     );
   }
   if (own.first !== undefined && paging !== 'page') {
@@ -308,7 +314,7 @@ function listProblems(
   }
   if (!isByNext && paging !== 'none' && list.more === undefined && total === undefined) {
     wrongList(
-      'nothing says where the list ends: give more, next or total (a short page is no end: many servers cap the page size)',
+      'nothing says where the list ends: give `more`, `next` or `total` (a short page is no end: many servers cap the page size)',
     );
   }
   if (body !== undefined && (list.method ?? 'GET') === 'GET') {
@@ -316,14 +322,17 @@ function listProblems(
   }
   if (dates) {
     if (list.updated === undefined) {
-      wrongKey('dates', "needs updated: the records' own stamps say where the next window begins");
+      wrongKey(
+        'dates',
+        "needs `updated`: the records' own modification times say where the next window begins",
+      );
     }
     if (!variablesIn(dates).includes('from')) wrongKey('dates', 'no parameter sends {from}');
     for (const parameter of Object.keys(dates)) {
       if (!Object.hasOwn(query ?? {}, parameter)) continue;
       problems.push({
         path: at('dates', parameter),
-        message: 'is in query too; give it once',
+        message: 'is in `query` too; give it once',
         isKey: true,
       });
     }
@@ -368,7 +377,7 @@ function statusProblems(
     if (timeOf !== undefined && time === undefined) {
       problems.push({
         path: place('timeOf'),
-        message: 'needs time, the field with the time of the change',
+        message: 'needs `time`, the field with the time of the change',
         isKey: true,
       });
     }

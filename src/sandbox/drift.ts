@@ -11,7 +11,7 @@ export interface DriftOptions {
    */
   readonly existing?: number;
   /**
-   * Whether existing records get a new `updated_at` when a rule that has been added alters all of them. If false, only a full scan finds the
+   * Whether existing records get a new `updated_at` when an added rule alters all of them. If false, only a full scan finds the
    * change. Default true.
    */
   readonly touch?: boolean;

@@ -276,8 +276,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Whether sweep number `sweep`, or a later one, has read the run to which the key belongs. (A run is a group of adjacent records that
-   * reads recognize together by their bytes.) False if the key belongs to no run, or to one that is never recognized again.
+   * Whether sweep number `sweep`, or a later one, has read the run to which the key belongs. A run is a group of adjacent records: if a
+   * page contains the same bytes again, all of them count as read. False if the key belongs to no run, or to one that is no longer used.
    */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));

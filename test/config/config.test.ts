@@ -465,8 +465,16 @@ describe('loadConfig', () => {
       ['KAFKA_SASL_MECHANISM', 'gssapi', 'must be one of plain, scram-sha-256, scram-sha-512'],
       ['QUOTA_SCOPE', 'token', 'must be one of endpoint, key'],
       ['LOG_LEVEL', 'loud', `must be one of ${LOG_LEVELS.join(', ')}`],
-      ['RESOURCES', 'oders', `contains "oders": the lists are ${RESOURCES.join(', ')}`],
-      ['RESOURCES', ',', `contains nothing: the lists are ${RESOURCES.join(', ')}`],
+      [
+        'RESOURCES',
+        'oders',
+        `contains "oders", but must contain names of lists, separated by commas: ${RESOURCES.join(', ')}`,
+      ],
+      [
+        'RESOURCES',
+        ',',
+        `contains nothing, but must contain names of lists, separated by commas: ${RESOURCES.join(', ')}`,
+      ],
       ['START_FROM', 'yesterday', 'must be an ISO 8601 date'],
       ['START_FROM', '2025-02-30', 'must be an ISO 8601 date'],
       ['START_FROM', '2025-01-31T08:00', 'with its zone'],

@@ -96,7 +96,7 @@ describe('the settings of a described API', () => {
   it.each([
     [
       { RESOURCES: 'orders' },
-      'RESOURCES contains "orders": the lists are sales, price-rules; separate them by commas',
+      'RESOURCES contains "orders", but must contain names of lists, separated by commas: sales, price-rules',
     ],
     [
       { KEY_FIELDS_ORDERS: 'id' },

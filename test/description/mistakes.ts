@@ -89,12 +89,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, token: /t } }',
-    '4:9 auth.login needs either body or form',
+    '4:9 auth.login needs either `body` or `form`',
   ],
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, form: {}, token: /t } }',
-    '4:9 auth.login needs either body or form',
+    '4:9 auth.login needs either `body` or `form`',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -104,7 +104,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { at: /e } } }',
-    '4:53 auth.login.life needs unit: the lifetime at `at` is a number',
+    '4:53 auth.login.life needs `unit`: the lifetime in the response is a number',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -119,12 +119,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     "auth: { oauth2: { token_url: /t, grant_type: client_credentials, client_id: '{client_id}' } }",
-    '4:9 auth.oauth2: client_credentials needs client_secret',
+    '4:9 auth.oauth2: client_credentials needs `client_secret`',
   ],
   [
     "auth: { bearer: '{api_key}' }",
     "auth: { oauth2: { token_url: /t, grant_type: refresh_token, client_id: '{client_id}' } }",
-    '4:9 auth.oauth2: refresh_token needs refresh_token',
+    '4:9 auth.oauth2: refresh_token needs `refresh_token`',
   ],
   [
     'quota: 2/s per key',
@@ -204,7 +204,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    path: /shops/{shop}/orders\n',
     '',
-    '7:3 lists.orders needs path, the path of the list after API_BASE_URL',
+    '7:3 lists.orders needs `path`, the path of the list after API_BASE_URL',
   ],
   [
     'path: /shops/{shop}/orders',
@@ -219,7 +219,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    paging: offset\n',
     '',
-    '7:3 lists.orders needs paging: offset, page, after, cursor, link or none',
+    '7:3 lists.orders needs `paging`: offset, page, after, cursor, link or none',
   ],
   [
     'paging: offset',
@@ -241,7 +241,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    limit: 250\n',
     '',
-    '7:3 lists.orders needs limit, the greatest page size: a parameter sends {limit}',
+    '7:3 lists.orders needs `limit`, the greatest page size: a parameter sends {limit}',
   ],
   [
     'limit: 250',
@@ -256,12 +256,12 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    records: /orders\n',
     '',
-    "7:3 lists.orders needs records, the place of the records: a JSON Pointer, or '' for the whole body",
+    "7:3 lists.orders needs `records`, the place of the records: a JSON Pointer, or '' for the whole body",
   ],
   [
     '    total: /count\n',
     '',
-    '7:3 lists.orders: nothing says where the list ends: give more, next or total (a short page is no end: many servers cap the page size)',
+    '7:3 lists.orders: nothing says where the list ends: give `more`, `next` or `total` (a short page is no end: many servers cap the page size)',
   ],
   [
     'total: /count',
@@ -281,17 +281,17 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    key: id\n',
     '',
-    '7:3 lists.orders needs key, the field that identifies a record (or keys: candidates for it)',
+    '7:3 lists.orders needs `key`, the field that identifies a record (or `keys`: candidates for it)',
   ],
   [
     'key: id',
     'key: id\n    keys: [a]',
-    '16:5 lists.orders.keys is set together with key: remove one of them',
+    '16:5 lists.orders.keys is set together with `key`: remove one of them',
   ],
   [
     '    updated: updated_at\n',
     '',
-    "11:5 lists.orders.dates needs updated: the records' own stamps say where the next window begins",
+    "11:5 lists.orders.dates needs `updated`: the records' own modification times say where the next window begins",
   ],
   ["since: '{from}'", "since: 'now'", '11:5 lists.orders.dates: no parameter sends {from}'],
   [
@@ -303,7 +303,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "since: '{from}'",
     "sort: '{from}'",
-    '11:14 lists.orders.dates.sort is in query too; give it once',
+    '11:14 lists.orders.dates.sort is in `query` too; give it once',
   ],
   ["orders/{key}'", "orders'", '18:5 lists.orders.one sends no {key}'],
   [
@@ -324,7 +324,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'fields: [state], time: updated_at',
     'fields: [state]',
-    '23:60 lists.orders.statuses.subjects.fulfillment.timeOf needs time, the field with the time of the change',
+    '23:60 lists.orders.statuses.subjects.fulfillment.timeOf needs `time`, the field with the time of the change',
   ],
   [
     'fields: [state]',
@@ -350,7 +350,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    next: /next_cursor\n',
     '',
-    '24:3 lists.customers needs next, the place of the next page: paging is cursor',
+    '24:3 lists.customers needs `next`, the place of the next page: paging is cursor',
   ],
   [
     "cursor: '{cursor}'",

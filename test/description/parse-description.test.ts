@@ -33,7 +33,7 @@ describe('parseDescription', () => {
   it('reports all mistakes at once, in the order of the file', () => {
     const text = shop.replace('paging: offset', 'paging: page').replace('    key: id\n', '');
     expect(mistakesIn(text)).toEqual([
-      'shop.yaml:7:3 lists.orders needs key, the field that identifies a record (or keys: candidates for it)',
+      'shop.yaml:7:3 lists.orders needs `key`, the field that identifies a record (or `keys`: candidates for it)',
       'shop.yaml:9:13 lists.orders.paging is page, but no parameter sends {page}',
       'shop.yaml:10:22 lists.orders.query.offset: {offset} is not a variable here; use page, limit, from, to or the parameter shop',
     ]);

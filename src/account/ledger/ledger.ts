@@ -157,7 +157,7 @@ export class Ledger {
     this.#leaseBegan$.next();
   }
 
-  /** Whether the lease is valid. A request that has started may be sent only during a valid lease. */
+  /** Whether the lease is valid. Checked again just before a request is sent, because the lease may have expired while it waited. */
   isLeaseValid(): boolean {
     return this.leaseRemainingMs() > 0;
   }

@@ -113,8 +113,8 @@ export class PermitSource {
   }
 
   /**
-   * Whether to repeat a failed attempt to acquire permits. If false, the guest sends its requests undeclared, so that other processes do
-   * not count them. Rethrows an error that is not retried if Kafka was reached before, as undeclared requests are then not allowed.
+   * Whether to repeat a failed attempt to acquire permits. If false, the guest sends its requests undeclared: other processes do not count
+   * them. That is allowed only if the guest has never reached Kafka; otherwise, instead of returning false, the error is rethrown.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;

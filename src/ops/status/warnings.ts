@@ -92,7 +92,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: `deletions from this list are not published, because no full scan proves that it read every record: during each, the order of the records changed, and ${this.#totalOf(resource)} changed or was not the number of keys read`,
+        text: `deletions from this list are not published, because no full scan proves that it read every record: in each of them the order of the records changed, and ${this.#totalOf(resource)} changed or was not the number of keys read`,
       });
     },
     onRefused: ({ resource, error }) =>
@@ -108,7 +108,7 @@ export class Warnings {
         kind: 'images-discarded',
         resource: null,
         forMs: AN_HOUR_MS,
-        text: `the store of published records was damaged or may be, and is rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
+        text: `the store of published records is damaged or may be, and is being rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
       }),
     onTrouble: ({ resource, trouble, offset }) =>
       this.#raise({

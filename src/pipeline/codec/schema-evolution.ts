@@ -243,7 +243,7 @@ function codecOf(
     const what = cause instanceof Error ? cause.message : '';
     throw new CellarstreamError(
       'REGISTRY_REFUSED',
-      `${about} in the schema registry is not one of Cellarstream's (${what}): delete it there, or set another TOPIC_PREFIX`,
+      `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
       { cause },
     );
   }

@@ -165,7 +165,7 @@ export class PollReads {
     );
   }
 
-  /** Polls for new changes and for late ones until a scan fails; then looks for a date format that the list accepts. */
+  /** Polls for new changes and for late ones. If a poll fails, perhaps because of its dates, looks for a date format that works. */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, pollScans, open, spacingMs, onPoll, catchesUp } = this.#options;
     const { config, scheduler, phase = 1, pollNow$ } = task;

@@ -292,7 +292,7 @@ export class PageAttempts {
    *
    * @param before Responses with the records in front of a gap (a record that makes each page with it fail), or of a cap (list offset from
    * which on the API serves no records).
-   * @param after For a gap: responses with the records behind it. For a cap, which has no records behind it: the response to a request for a
+   * @param after For a gap: responses with the records behind it. For a cap, which has no records behind it: the response for a
    * page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {

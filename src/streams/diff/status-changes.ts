@@ -81,8 +81,8 @@ export function statusChanges(
 interface StatusObject {
   readonly subject: StatusTableSubject;
   /**
-   * Identifies the object that has the status fields among the elements of its array. Null for the record itself, and for an object that is
-   * not in an array.
+   * Tells the object with the status fields apart from the other elements of the array that it is in. Null if the object is in no array, or
+   * is the record itself.
    */
   readonly subjectId: string | null;
   /** The object with the status fields; undefined if the record lacks it. */

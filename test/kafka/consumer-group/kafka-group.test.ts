@@ -108,7 +108,7 @@ it('lets kafkajs read snappy, lz4 and zstd, and leaves its gzip as it is', async
   registerKafkajsCodecs();
   const snappy = codecs[Snappy]!() as Codec;
   expect(await snappy.decompress(Buffer.of(3, 8, 97, 98, 99))).toEqual(Buffer.from('abc'));
-  await expect(snappy.compress({})).rejects.toThrow('only reads snappy');
+  await expect(snappy.compress({})).rejects.toThrow('can decompress snappy');
   expect([LZ4, ZSTD].map((type) => typeof (codecs[type]!() as Codec).decompress)).toEqual([
     'function',
     'function',

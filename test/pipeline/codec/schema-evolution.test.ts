@@ -151,7 +151,7 @@ describe('a book that is opened again', () => {
     await expect(open(registry)).rejects.toMatchObject({
       code: 'REGISTRY_REFUSED',
       message: expect.stringMatching(
-        new RegExp(`^version 1 of ${SUBJECT} .* is not one of Cellarstream's`),
+        new RegExp(`^version 1 of ${SUBJECT} .* was not registered by Cellarstream`),
       ) as string,
     });
   });
