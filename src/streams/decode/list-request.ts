@@ -188,8 +188,10 @@ function pageIn(
   if (raw.isEmpty) return of(EMPTY_PAGE);
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
-   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage` is false if only some of its elements are malformed,
-   * and true otherwise: then the requested page itself may be the cause, and the caller may give it up.
+   * Creates the error `API_ANSWER` for a response that is not a valid page.
+   *
+   * @param isNoPage True if the response is no page at all: the server may be unable to serve the requested page, and the caller may give
+   * it up. False if it is a page with some malformed elements.
    */
   const failed = (message: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', message, {
