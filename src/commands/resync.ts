@@ -41,7 +41,7 @@ const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the s
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const source = processSource();
   const config = oneAccount(source, flags.account, ['kafka']);
-  const request = requestOf(flags, config);
+  const request = resyncRequestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
   const kafka = openKafka(config, { log: kafkaLogCreator(logger), kafkaRetries: STARTUP_RETRIES });
   const topic = kafkaSignals({ kafka }, topicNames(config.topics.sharedPrefix).signals);
@@ -81,7 +81,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
  *
  * @throws CellarstreamError `SETTINGS` if the flags contradict each other.
  */
-function requestOf(
+export function resyncRequestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,
   { account, description, resources }: Pick<Config, 'account' | 'description' | 'resources'>,
 ): ResyncRequest {
@@ -93,6 +93,8 @@ function requestOf(
   if (order !== undefined && resource !== undefined && !single.includes(resource)) {
     throw usageError(`--order can't be used with --resource ${resource}: leave out one of them`);
   }
+  if (order !== undefined && resource === undefined && single.length > 1)
+    throw usageError(`--order needs --resource: ${single.join(' or ')}`);
   if (order !== undefined && since !== undefined)
     throw usageError("--order and --since can't be used together: leave out one of them");
   const from = since === undefined ? null : instantOf({ since }, 'since');
