@@ -91,7 +91,9 @@ function requestOf(
   if (order !== undefined && single.length === 0)
     throw usageError("--order can't be used: the API serves no single records");
   if (order !== undefined && resource !== undefined && !single.includes(resource)) {
-    throw usageError(`--order can't be used with --resource ${resource}: leave out one of them`);
+    throw usageError(
+      `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,
+    );
   }
   if (order !== undefined && since !== undefined)
     throw usageError("--order and --since can't be used together: leave out one of them");
