@@ -281,7 +281,7 @@ class ApiCheck {
       if (keyFields && data.length > 0 && !data.some(keyOfFields(keyFields))) {
         throw new CellarstreamError(
           'API_ANSWER',
-          `none of the ${data.length} records of the first page has the key ${keyFields.join('+')}: correct key in the description, or ${keyFieldsSetting(resource)}`,
+          `none of the ${data.length} records of the first page has the key ${keyFields.join('+')}: correct \`key\` in the description, or ${keyFieldsSetting(resource)}`,
         );
       }
 

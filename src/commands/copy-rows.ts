@@ -33,7 +33,7 @@ export async function* copyRows(file: string): AsyncGenerator<CopyRow> {
     if (!(error instanceof SyntaxError) && !isFileError(error)) throw error;
     throw new CellarstreamError('SETTINGS', `--file ${file}: ${error.message}`, { cause: error });
   }
-  if (!columns) throw new CellarstreamError('SETTINGS', `--file ${file}: it is empty`);
+  if (!columns) throw new CellarstreamError('SETTINGS', `--file ${file}: the file is empty`);
 }
 
 function isFileError(error: unknown): error is NodeJS.ErrnoException {

@@ -6,10 +6,10 @@ import { logHooks } from './log-hooks.ts';
 
 const STEPS = {
   claim: 'claiming the account',
-  warm: "restoring the account's images while another instance serves it",
+  warm: "restoring the account's published records from Kafka while another instance serves the account",
   ask: 'asked the owner to release the account',
   release: 'releasing the account to another instance',
-  drop: 'the account is no longer assigned to this instance: stopped restoring its images',
+  drop: 'this instance stops what it was doing for the account: serving the account, claiming it, or restoring its published records',
   stop: "the account's file has changed: stopping the account",
 } as const;
 
@@ -18,18 +18,18 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
     onGeneration: ({ number, instances, accounts }) =>
       logger.info(
         { event: 'generation', generation: number, instances, accounts },
-        'the group has assigned the accounts',
+        'the fleet has assigned its accounts to the instances that are running (accounts: number assigned to this instance)',
       ),
     onAccount: ({ account, step }) => logger.info({ event: 'account', account, step }, STEPS[step]),
     onAccountFailed: ({ account, error, delayMs }) =>
       logger.error(
         { event: 'account-failed', account, delayMs, err: error },
-        'the account failed and is retried; other accounts are not affected',
+        'this account stopped with an error and is started again after delayMs; other accounts are not affected',
       ),
     onQuarantined: ({ account }) =>
       logger.error(
         { event: 'quarantined', account },
-        'three instances crashed right after claiming this account: it is quarantined for an hour, or until its file changes',
+        'three instances crashed right after they began to serve this account: no instance serves the account for an hour (quarantine), or until its file in ACCOUNTS_DIR changes. Look for the cause in the logs of those instances',
       ),
     onWrongFile: ({ account, error }) =>
       logger.error(
@@ -51,7 +51,7 @@ export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDes
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },
-        'claimed the list from an instance that had not released it: that instance has crashed, or stops once it is fenced',
+        'this instance publishes the list from now on, although the instance before did not release the list: that instance has crashed, or Kafka refuses its next write and it stops serving the account',
       ),
   };
 }

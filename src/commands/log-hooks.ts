@@ -73,7 +73,7 @@ export function logHooks(
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
-      'the API refused requests for single records',
+      'requests for single records of this list failed (err): a deletion that such a request has to confirm is not published until the request succeeds',
     ),
   );
   const rejected = coalesce<HookEvent<'onRejected'>>(
@@ -81,7 +81,7 @@ export function logHooks(
     ({ resource, reason, offset }, count) =>
       logger.warn(
         { event: 'dead-letter', resource, reason, offset, count },
-        'records went to dead letters',
+        'records could not be published and were written to the topic of dead letters instead',
       ),
   );
 
@@ -90,15 +90,18 @@ export function logHooks(
     onQuotaShared: ({ quota, requests }) =>
       logger.warn(
         { event: 'quota-shared', quota, requests },
-        'something else sends requests with this API key; they count against the quota',
+        'another program also sends requests that count against this quota of the API key: this service counts them and sends fewer. To avoid that, give the other program an API key of its own',
       ),
     onClockSetBack: ({ backMs }) =>
       logger.warn(
         { event: 'clock-set-back', backMs },
-        "this machine's clock was set back: times in new events can be lower than in older ones; the order of events is that of `sequence`",
+        "this machine's clock was set back: times in new events can be lower than in older ones; to put events in order, use `source.sequence` and not their times",
       ),
     onReady: ({ resource }) =>
-      logger.info({ event: 'ready', resource }, 'claimed the list; reading begins'),
+      logger.info(
+        { event: 'ready', resource },
+        'this instance publishes the list from now on: it begins to read the list from the API',
+      ),
     onEmpty: ({ resource }) =>
       logger.debug({ event: 'empty', resource }, 'the list has no records yet'),
     onKeyFields: ({ resource, keyFields }) =>
@@ -116,7 +119,10 @@ export function logHooks(
       );
     },
     onSchema: ({ resource, schemaId }) =>
-      logger.info({ event: 'schema', resource, schemaId }, 'events use this schema'),
+      logger.info(
+        { event: 'schema', resource, schemaId },
+        'events of this list are written with this schema of the schema registry',
+      ),
     onProgress: ({ resource, read, total, done }) => {
       if (!isProgressDue(resource, done)) return;
       const text = done ? 'initial snapshot done' : 'initial snapshot';
@@ -125,7 +131,7 @@ export function logHooks(
     onTakenOver: ({ resource }) =>
       logger.warn(
         { event: 'taken-over', resource },
-        'this instance has claimed the account and fenced another instance, which stops if it is still running: outside of a fleet run one instance per account',
+        'this instance publishes the account from now on. Another instance that is still running for this account stops, because Kafka refuses its next write: outside of a fleet, run only one instance for each account',
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;
@@ -145,7 +151,7 @@ export function logHooks(
       tallies.set(resource, { since: now, records: 0, events: 0, statusChanges: 0 });
       logger.info(
         { event: 'published', resource, seconds: Math.round((now - since) / 1_000), ...counts },
-        'published since the previous log line of this list',
+        'numbers of records that were read, and of events and status changes that were published, in the last `seconds`',
       );
     },
     onSwept: ({ resource, number, records, ...swept }) => {
@@ -168,7 +174,7 @@ export function logHooks(
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        `deletions from this list are not published, because no full scan proves that it read every record: in each of them the order of the records changed, and ${totalOf(resource)} changed or was not the number of keys read`,
+        `deletions from this list are not published, because none of its last full scans can be shown to have read every record: in each scan the order of the records changed, and ${totalOf(resource)} changed or differed from the number of keys read`,
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -182,7 +188,7 @@ export function logHooks(
     onUncertified: ({ resource, why }) => {
       logger.debug(
         { event: 'uncertified', resource, why },
-        'a full scan ended without a certificate (published count and digest of the list)',
+        'no certificate (count and digest of the list) was published after a full scan. Reason (why): too-soon, less than CERTIFICATE_INTERVAL_MS since the last certificate; partitions, the number of partitions of the topic changed',
       );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
@@ -191,7 +197,7 @@ export function logHooks(
       if (!isWarningDue(`${resource} held`, isNew)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
-        `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
+        `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If the records were really deleted, set DELETE_LIMIT_PERCENT to 100 until their deletions are published`,
       );
     },
     onRefused: (failure) =>
@@ -282,7 +288,10 @@ export function logHooks(
       );
     },
     onRestored: ({ resource, images }) =>
-      logger.info({ event: 'restored', resource, images }, 'restored images from Kafka'),
+      logger.info(
+        { event: 'restored', resource, images },
+        'restored the store of published records in STATE_DIR from Kafka (images: number of records)',
+      ),
   };
 }
 

@@ -34,7 +34,7 @@ export function oneAccount<N extends Need>(
     const config = loadConfig({ ...source, needs });
     if (account === undefined || account === config.account) return config;
     throw usageError(
-      `--account ${account}: the one account here is ${config.account} (ACCOUNT_NAME); for accounts of a fleet set ACCOUNTS_DIR`,
+      `--account ${account}: the settings have only the account ${config.account} (ACCOUNT_NAME). Leave out --account, or, for an account of a fleet, set ACCOUNTS_DIR`,
     );
   }
   // The environment need not have the settings that the account's file provides.

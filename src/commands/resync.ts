@@ -91,7 +91,9 @@ export function resyncRequestOf(
   if (order !== undefined && single.length === 0)
     throw usageError("--order can't be used: the API serves no single records");
   if (order !== undefined && resource !== undefined && !single.includes(resource)) {
-    throw usageError(`--order can't be used with --resource ${resource}: leave out one of them`);
+    throw usageError(
+      `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,
+    );
   }
   if (order !== undefined && resource === undefined && single.length > 1)
     throw usageError(`--order needs --resource: ${single.join(' or ')}`);

@@ -29,9 +29,13 @@ export async function writeAccountFiles(
     for (const { path, text } of missing) await writeFile(path, text, { flag: 'wx' });
   } catch (cause) {
     if (cause instanceof CellarstreamError) throw cause;
-    throw new CellarstreamError('SETTINGS', `--accounts-dir: ${(cause as Error).message}`, {
-      cause,
-    });
+    throw new CellarstreamError(
+      'SETTINGS',
+      `--accounts-dir: the accounts' files can't be read or written: ${(cause as Error).message}`,
+      {
+        cause,
+      },
+    );
   }
 }
 

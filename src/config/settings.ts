@@ -79,7 +79,7 @@ const API = {
     text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
   }),
   MEASURED: text.optional().register(ABOUT, {
-    text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start on a claim that the measurement refuted, unless it has the flag `--believe`.',
+    text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start if the measurement has refuted a property of the description, unless it has the flag `--believe`.',
   }),
   API_KEY: secret.optional().register(ABOUT, {
     text:
@@ -194,16 +194,16 @@ const KAFKA = {
   KAFKA_SSL_CA_FILE: certificates.optional().register(ABOUT, {
     text:
       "File with the certificates (PEM) of the authorities to trust for the brokers, instead of Node's own. " +
-      "For the token endpoint they are trusted in addition to Node's own. Requires `KAFKA_SSL=true`.",
+      "For `KAFKA_OAUTH_TOKEN_URL` these certificates are trusted in addition to Node's own. Requires `KAFKA_SSL=true`.",
   }),
   KAFKA_SSL_CERT_FILE: certificates.optional().register(ABOUT, {
     text: "File with the client's certificate (PEM), followed by its intermediate certificates. Requires `KAFKA_SSL_KEY_FILE` and `KAFKA_SSL=true`.",
   }),
   KAFKA_SSL_KEY_FILE: privateKey.optional().register(ABOUT, {
-    text: 'File with the private key of that certificate (PEM).',
+    text: 'File with the private key of the certificate in `KAFKA_SSL_CERT_FILE` (PEM).',
   }),
   KAFKA_SSL_KEY_PASSWORD: secret.optional().register(ABOUT, {
-    text: 'Password of the private key, if it is encrypted.',
+    text: 'Password of the private key in `KAFKA_SSL_KEY_FILE`, if the key is encrypted.',
     secret: 'password',
   }),
   KAFKA_SASL_MECHANISM: oneOf(
@@ -234,10 +234,10 @@ const KAFKA = {
         'With `http://` the client secret crosses the network in clear text, and a warning says so.',
     }),
   KAFKA_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
-    text: 'Id of the client at the identity provider.',
+    text: 'OAuth 2 client id of this service at the identity provider.',
   }),
   KAFKA_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
-    text: 'Secret of the client.',
+    text: 'OAuth 2 client secret of this service at the identity provider.',
     secret: 'client secret',
   }),
   KAFKA_OAUTH_SCOPE: text.optional().register(ABOUT, {
@@ -281,10 +281,10 @@ const SCHEMA_REGISTRY = {
         'With `http://` the client secret crosses the network in clear text, and a warning says so.',
     }),
   SCHEMA_REGISTRY_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
-    text: 'Id of the client at that endpoint.',
+    text: 'OAuth 2 client id for `SCHEMA_REGISTRY_OAUTH_TOKEN_URL`.',
   }),
   SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
-    text: 'Secret of the client at that endpoint.',
+    text: 'OAuth 2 client secret for `SCHEMA_REGISTRY_OAUTH_TOKEN_URL`.',
     secret: 'client secret',
   }),
   SCHEMA_REGISTRY_OAUTH_SCOPE: text.optional().register(ABOUT, {
@@ -297,13 +297,13 @@ const SCHEMA_REGISTRY = {
   SCHEMA_REGISTRY_CA_FILE: certificates.optional().register(ABOUT, {
     text:
       "File with the certificates (PEM) of the authorities to trust for the registry, instead of Node's own. " +
-      "For its token endpoint they are trusted in addition to Node's own. Requires an address with `https://`.",
+      "For `SCHEMA_REGISTRY_OAUTH_TOKEN_URL` these certificates are trusted in addition to Node's own. Requires an address with `https://`.",
   }),
   SCHEMA_REGISTRY_CERT_FILE: certificates.optional().register(ABOUT, {
     text: 'File with a client certificate (PEM), followed by its intermediate certificates. Requires `SCHEMA_REGISTRY_KEY_FILE` and an address with `https://`.',
   }),
   SCHEMA_REGISTRY_KEY_FILE: privateKey.optional().register(ABOUT, {
-    text: 'File with the private key of that certificate (PEM, not encrypted).',
+    text: 'File with the private key of the certificate in `SCHEMA_REGISTRY_CERT_FILE` (PEM, not encrypted).',
   }),
 };
 
@@ -391,7 +391,7 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
     .register(ABOUT, {
       text:
         `A record that becomes visible up to this long after its ${modificationTimes(description)} is still found, at most this long after it became visible. ` +
-        'Once in this time a poll looks back that far; the other polls look back ten seconds.',
+        'For that, one poll per `LOOKBACK_MS` requests the records that were modified since `LOOKBACK_MS` before the previous such poll; the other polls request those since ten seconds before the previous poll.',
       isPerAccount: true,
     }),
   SWEEP_INTERVAL_MS: milliseconds(100)
@@ -412,8 +412,8 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
     .default(maxPageSize(description))
     .register(ABOUT, {
       text:
-        'Number of records per page, in lists whose requests state it. The default, which is also the most, is the smallest `limit` of all lists of the description (21 if that is less); ' +
-        'without any `limit` it is 1000.',
+        'Page size: number of records that a request asks for, in lists whose requests contain the page size. The default, which is also the maximum, is the smallest `limit` of all lists of the description, but at least 21; ' +
+        '1000 if no list has a `limit`.',
       isPerAccount: true,
     }),
   DELETE_LIMIT_PERCENT: percent.default(5).register(ABOUT, {
@@ -426,7 +426,7 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
     .default(60_000)
     .register(ABOUT, {
       text:
-        'How long a record has to stay missing before its deletion is published: a list that is wrong for a shorter time deletes nothing. ' +
+        'How long a record has to stay missing before its deletion is published: if the API leaves out records for a shorter time, no deletion is published. ' +
         'See [resources.md](resources.md#deletions).',
       isPerAccount: true,
     }),
@@ -474,7 +474,7 @@ function quotaSettings(description: ApiDescription) {
       .register(ABOUT, {
         text:
           "Number of list requests that the API allows in any 60 seconds. The default is the smallest limit of the description's `quota`, as requests a minute. " +
-          'A value that is set here replaces it. Limits a second, the `quota` of a single list, and limits `per list` beside others `per key` stay in force.',
+          'This setting replaces that limit alone. These stay in force: limits per second, the `quota` of a single list, and limits `per list` where `quota` also has limits `per key`.',
         isPerAccount: true,
       }),
     LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(login.perMinute).register(ABOUT, {
@@ -486,15 +486,15 @@ function quotaSettings(description: ApiDescription) {
       .register(ABOUT, {
         text:
           'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together. ' +
-          'The default follows from `quota` of the description: `endpoint` if all its limits are `per list`, otherwise `key`. A value that is set here replaces it.',
+          'The default follows from `quota` of the description: `endpoint` if all its limits are `per list`, otherwise `key`.',
         isPerAccount: true,
       }),
     INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
       .default(73)
       .register(ABOUT, {
         text:
-          'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
-          'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+          'Percentage of the quota for the initial snapshot of a list with dates. Until the snapshot ends, polls have the rest of the quota, and the snapshot also gets ' +
+          'the requests that polls leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
         isPerAccount: true,
       }),
   };
@@ -509,7 +509,7 @@ const personalFieldsSettings = ({ lists }: ApiDescription, names: readonly strin
       .register(ABOUT, {
         text:
           `Fields to leave out before anything is published or stored, as ${fieldExamples(names, '`')} ` +
-          '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of these three settings.',
+          '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of `PII_DROP`, `PII_MASK` and `PII_HMAC`.',
         isPerAccount: true,
       }),
     PII_MASK: fields(names)
@@ -530,7 +530,7 @@ const personalFieldsSettings = ({ lists }: ApiDescription, names: readonly strin
 
 const PERSONAL_FIELDS = {
   PII_HMAC_KEY: hmacKey.optional().register(ABOUT, {
-    text: 'Key of that HMAC: 16 characters or more, and random.',
+    text: 'Secret key of the HMAC of `PII_HMAC`: 16 characters or more, and random.',
     secret: 'key',
     isPerAccount: true,
   }),
@@ -544,13 +544,13 @@ const PROCESS = {
     text: "Name of this process in a fleet; unset: the host's name and a random suffix.",
   }),
   STATE_DIR: text.default('.cellarstream').register(ABOUT, {
-    text: 'Folder for the images of records, a cache that is rebuilt from Kafka, and for recent request times. Only one process can use it at a time.',
+    text: 'Folder for the store of published records, a cache that is rebuilt from Kafka, and for the times of recent requests. Only one process can use it at a time.',
   }),
   HTTP_HOST: hostName.default('127.0.0.1').register(ABOUT, {
     text: 'Address that the status page, health and metrics listen on.',
   }),
   HTTP_PORT: integer(0, 65_535).default(9_464).register(ABOUT, {
-    text: 'Port that they listen on; 0 takes any free port.',
+    text: 'Port of the status page, health and metrics; 0 takes any free port.',
   }),
   LOG_LEVEL: oneOf(...LOG_LEVELS)
     .default('info')

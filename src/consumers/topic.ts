@@ -71,9 +71,12 @@ function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
     return type.createResolver(readable(writer));
   } catch (cause) {
     // avsc's message names the field, but prints both schemas in full, so it is only the cause.
-    throw new TypeError(`values of ${fullName(writer)} can't be read as ${type.name ?? ''}`, {
-      cause,
-    });
+    throw new TypeError(
+      `messages written with the Avro schema ${fullName(writer)} can't be read with the schema ${type.name ?? ''}`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -87,7 +90,7 @@ function fullName({ name, namespace }: RecordSchema): string {
  */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
-    throw new TypeError('this logical type can only be decoded');
+    throw new TypeError('this Avro logical type can only be decoded, not encoded');
   }
   override _resolve(writer: avro.Type): ((value: unknown) => unknown) | undefined {
     return writer instanceof this.constructor ? (value) => value : undefined;

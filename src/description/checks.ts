@@ -109,14 +109,17 @@ export function problemsOf(
     const path = ['measured', 'lists', name];
     problems.push({
       path,
-      message: 'is not the name of a described list',
+      message: 'is not the name of a list in `lists`: correct the name, or remove this entry',
       isKey: true,
     });
   }
   const used = new Set(variablesIn(file as unknown as Json));
   for (const [index, name] of parameters.entries()) {
     if (used.has(name)) continue;
-    problems.push({ path: ['parameters', index], message: `{${name}} is used nowhere` });
+    problems.push({
+      path: ['parameters', index],
+      message: `no text of the description contains {${name}}: remove this parameter, or correct its name`,
+    });
   }
   return problems;
 }
@@ -135,7 +138,7 @@ function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[]
     problems.push({
       path,
       message:
-        'is the quota of a single list, but "per key" means all lists of an API key: leave it out',
+        'is the quota of a single list, but "per key" means all lists of an API key together: remove "per key"',
     });
   };
   if (typeof quota === 'string') check(quota, 'quota');
@@ -163,7 +166,8 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     if (life?.at !== undefined && life.unit === undefined) {
       problems.push({
         path: [...path, 'life'],
-        message: 'needs `unit`: the lifetime in the response is a number',
+        message:
+          'needs `unit`, the unit of time of the lifetime, which the response gives as a number',
         isKey: true,
       });
     }
@@ -201,14 +205,16 @@ function headerProblems(path: Path, name: string, value: string): Problem[] {
   try {
     validateHeaderName(name);
   } catch {
-    return problem('is no header: a name has letters, digits and hyphens');
+    return problem('is not a valid name of a header: use letters, digits and hyphens');
   }
   if (CLIENT_HEADERS.has(name.toLowerCase()))
     return problem('is set by the HTTP client: leave it out');
   try {
     validateHeaderValue(name, value);
   } catch {
-    return problem('has a line break, or another character that no header may have');
+    return problem(
+      'has a line break, or another character that the value of a header must not contain: remove it',
+    );
   }
   return [];
 }
@@ -332,7 +338,7 @@ function listProblems(
       if (!Object.hasOwn(query ?? {}, parameter)) continue;
       problems.push({
         path: at('dates', parameter),
-        message: 'is in `query` too; give it once',
+        message: 'is a parameter that `query` sends too: remove it from `dates` or from `query`',
         isKey: true,
       });
     }
@@ -402,8 +408,13 @@ function statusSchemaProblems(
   const keyFields = [key ?? [], keys ?? []].flat();
   const wrong = schema ? wrongStatusFields(schema, keyFields) : [];
   if (wrong.length === 0) return [];
-  const expected = `a status change has ${STATUS_CHANGE_FIELDS.join(', ')}; key is replaced by the key field of the list, with the type ["null", "long"]`;
-  return [{ path, message: `wrong or missing fields ${wrong.join(', ')}: ${expected}` }];
+  const expected = `the schema of status changes has the fields ${STATUS_CHANGE_FIELDS.join(', ')}, where the key field of the list, of the type ["null", "long"], may stand in place of \`key\``;
+  return [
+    {
+      path,
+      message: `these fields are missing, unknown or of the wrong type: ${wrong.join(', ')}; ${expected}`,
+    },
+  ];
 }
 
 /** Returns the names on the path to a field. The field is given by its name or by a JSON Pointer. */

@@ -86,9 +86,16 @@ function wrongAliasIn(document: Document): { position: number; message: string }
       const { source } = alias;
       const position = alias.range?.[0] ?? 0;
       const node = alias.resolve(document);
-      if (!node) found = { position, message: `*${source} has no anchor &${source} before it` };
+      if (!node)
+        found = {
+          position,
+          message: `the YAML alias *${source} has no anchor &${source} before it`,
+        };
       else if (ancestors.includes(node)) {
-        found = { position, message: `*${source} is inside of its own anchor &${source}` };
+        found = {
+          position,
+          message: `the YAML alias *${source} is inside of the value that its anchor &${source} marks, so that the value would contain itself`,
+        };
       }
       return found ? visit.BREAK : undefined;
     },
@@ -209,7 +216,10 @@ function loadSchemas(
       const { code, message } = error as NodeJS.ErrnoException;
       const [reason] = (code ?? message).split('\n');
       return [
-        { path, message: `${schemaFile} beside the description is not an Avro schema: ${reason}` },
+        {
+          path,
+          message: `${schemaFile} (path relative to the description) can't be read as an Avro schema: ${reason}`,
+        },
       ];
     }
   });

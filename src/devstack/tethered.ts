@@ -71,7 +71,13 @@ export class Tethered {
     });
     const folder = await new Promise<string>((resolve, reject) => {
       const refuse = (cause?: unknown) =>
-        reject(new CellarstreamError('SERVICES', `could not start ${TETHER}`, { cause }));
+        reject(
+          new CellarstreamError(
+            'SERVICES',
+            `could not start the helper process for Kafka and the schema registry: ${TETHER}`,
+            { cause },
+          ),
+        );
       tether.once('error', refuse);
       tether.once('exit', () => refuse());
       tether.once('message', (event: TetherEvent) => {

@@ -44,7 +44,8 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   // The page that all others are compared with; it is requested a second time if the first attempt fails.
   const front = { offset: 0, pageSize: size };
   const first = await ask(front).catch(() => ask(front));
-  if (first.refusedWith !== undefined) throw new Error(`the first page: ${replyText(first)}`);
+  if (first.refusedWith !== undefined)
+    throw new Error(`the API refused the request for the first page: status ${first.refusedWith}`);
   const startedAt = now();
   const facts = { list, times, unitMs, size, hasSize, first, total: first.total, now: startedAt };
 

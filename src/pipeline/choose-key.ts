@@ -65,7 +65,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     );
   if (publishedKeyFields && set && set.join() !== publishedKeyFields.join())
     return refused(
-      `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${publishedKeyFields.join()}: unset it`,
+      `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${publishedKeyFields.join()}: unset ${keyFieldsSetting(resource)}`,
     );
   if (publishedKeyFields && publishedFormat !== config.keyFormat)
     return refused(
@@ -75,7 +75,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const hiddenKeyFields = publishedKeyFields?.filter((field) => hidden.has(field)) ?? [];
   if (hiddenKeyFields.length > 0)
     return refused(
-      `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, which the PII_ settings name: remove the field from them`,
+      `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, a field that PII_DROP, PII_MASK or PII_HMAC hides: remove the field from these settings`,
     );
   const known = publishedKeyFields ?? documentedKey(list);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
@@ -124,7 +124,7 @@ export function keyFieldsOf(
   if (data.length > 0 && records.length === 0 && !documentedKey(list)) {
     throw new CellarstreamError(
       'KEY_FIELDS',
-      `no element of the first page of ${resource} is a JSON object`,
+      `no element of the first page of ${resource} is a JSON object: correct \`records\` of this list in the description, the place of the records in a response`,
     );
   }
   if (set) {

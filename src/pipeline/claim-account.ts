@@ -82,7 +82,7 @@ export async function claimAccount(options: ClaimAccountOptions): Promise<Claime
 function serviceEndedError(): CellarstreamError {
   return new CellarstreamError(
     'COMMIT_FAILED',
-    'the service was stopped while it claimed the account',
+    'the service was stopped before it could begin to serve the account',
   );
 }
 

@@ -93,9 +93,9 @@ const IDENTITY: Readonly<Record<string, string>> = {
  */
 export function setStatus(order: JsonObject, path: string, value: string | null): void {
   const [, part, identity, field] = PATH.exec(path) ?? [];
-  if (field === undefined) throw new RangeError(`no field of an order: ${path}`);
+  if (field === undefined) throw new RangeError(`${path} is not the path of a field of an order`);
   const holder = part === undefined ? order : partOf(order[part], IDENTITY[part], identity);
-  if (!holder) throw new RangeError(`the order has no ${path}`);
+  if (!holder) throw new RangeError(`the order has no part with the path ${path}`);
   holder[field] = value;
 }
 

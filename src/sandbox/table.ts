@@ -122,7 +122,10 @@ export class RecordTable {
 
   /** Returns an unused id for a new record. @throws RangeError if the list has used all ids. */
   issue(): number {
-    if (this.#issued >= MAX_RECORDS) throw new RangeError(`${this.resource}: no more records`);
+    if (this.#issued >= MAX_RECORDS)
+      throw new RangeError(
+        `no further record can be added to ${this.resource}: the sandbox has used all ${MAX_RECORDS} ids of this list`,
+      );
     this.#reserve(this.#issued + 1);
     return this.#issued++;
   }

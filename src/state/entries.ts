@@ -194,7 +194,7 @@ export function unpackJson<T>(key: string, packed: Buffer): T {
 export function damagedError(what: string, cause?: unknown): CellarstreamError {
   return new CellarstreamError(
     'STATE_DAMAGED',
-    `the stored images of records are damaged: ${what}`,
+    `the store of published records in STATE_DIR is damaged: ${what}`,
     {
       ...(cause !== undefined && { cause }),
     },

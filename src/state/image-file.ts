@@ -93,7 +93,7 @@ export class ImageFile {
    */
   use<T>(work: (root: RootDatabase) => T): T {
     if (this.#damage) throw this.#damage;
-    if (this.#isClosed) throw new Error('the image store is closed');
+    if (this.#isClosed) throw new Error('the store of published records is closed');
     try {
       return work(this.#root);
     } catch (error) {

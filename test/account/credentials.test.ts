@@ -214,7 +214,7 @@ describe('static credentials', () => {
       while (!isOver) await firstValueFrom(pageOf());
       expect(await refused).toMatchObject({
         code: 'API_STATUS',
-        message: `${server.url.origin}/r%2F1/gifts answered ${status}: the API key (API_KEY) may have no right to read this list. Give the right, or leave the list out of RESOURCES`,
+        message: `${server.url.origin}/r%2F1/gifts answered ${status}: the API key (API_KEY) may have no right to read this list. Grant that right, or leave the list out of RESOURCES`,
       });
     },
   );

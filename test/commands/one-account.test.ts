@@ -61,7 +61,7 @@ describe('without ACCOUNTS_DIR', () => {
     expect(load('default').account).toBe('default');
     expect(load('east', { ACCOUNT_NAME: 'east' }).account).toBe('east');
     expect(() => load('east')).toThrow(
-      '--account east: the one account here is default (ACCOUNT_NAME)',
+      '--account east: the settings have only the account default (ACCOUNT_NAME)',
     );
   });
 

@@ -89,7 +89,7 @@ describe('refuted claims', () => {
     const text = DESCRIPTION + REFUTED.replace('casks', 'barrels');
     const source = settings({ 'cellar.yaml': text }, { API_DESCRIPTION });
     expect(() => loadConfig(source)).toThrow(
-      'cellar.yaml:10:5 measured.lists.barrels is not the name of a described list',
+      'cellar.yaml:10:5 measured.lists.barrels is not the name of a list in `lists`: correct the name, or remove this entry',
     );
   });
 });

@@ -161,7 +161,9 @@ describe('readAs', () => {
     const writer = record('wine.Value', field('a', wrote));
     const reader = record('wine.Value', field('a', wanted));
     expect(() => readAs(reader)(writer)).toThrow(
-      new TypeError("values of wine.Value can't be read as wine.Value"),
+      new TypeError(
+        "messages written with the Avro schema wine.Value can't be read with the schema wine.Value",
+      ),
     );
   });
 
@@ -169,7 +171,9 @@ describe('readAs', () => {
     const reader = record('wine.Value', field('a', 'string'));
     const other = { ...reader, name: 'Other', namespace: 'beer' };
     expect(() => readAs(reader)(other)).toThrow(
-      new TypeError("values of beer.Other can't be read as wine.Value"),
+      new TypeError(
+        "messages written with the Avro schema beer.Other can't be read with the schema wine.Value",
+      ),
     );
     expect(() => readAs(reader)(record('wine.Value'))).toThrow(TypeError);
   });

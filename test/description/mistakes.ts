@@ -30,7 +30,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'parameters: [shop]',
     'parameters: [shop, region]',
-    '3:20 parameters.1: {region} is used nowhere',
+    '3:20 parameters.1: no text of the description contains {region}: remove this parameter, or correct its name',
   ],
   [
     'parameters: [shop]\n',
@@ -57,14 +57,14 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'api: shop',
     'api: shop\nheaders: { Accept: "a\\nb", Transfer-Encoding: chunked, "x y": 1, X-Ok: yes }',
-    '3:20 headers.Accept has a line break, or another character that no header may have',
+    '3:20 headers.Accept has a line break, or another character that the value of a header must not contain: remove it',
     '3:47 headers.Transfer-Encoding is set by the HTTP client: leave it out',
-    '3:63 headers.x y is no header: a name has letters, digits and hyphens',
+    '3:63 headers.x y is not a valid name of a header: use letters, digits and hyphens',
   ],
   [
     "auth: { bearer: '{api_key}' }",
     "auth: { header: 'x:y', value: '{api_key}' }",
-    '4:17 auth.header is no header: a name has letters, digits and hyphens',
+    '4:17 auth.header is not a valid name of a header: use letters, digits and hyphens',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -104,7 +104,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { at: /e } } }',
-    '4:53 auth.login.life needs `unit`: the lifetime in the response is a number',
+    '4:53 auth.login.life needs `unit`, the unit of time of the lifetime, which the response gives as a number',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -154,7 +154,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: 2/s\nlist: { quota: 5/s per key }',
-    '6:16 list.quota is the quota of a single list, but "per key" means all lists of an API key: leave it out',
+    '6:16 list.quota is the quota of a single list, but "per key" means all lists of an API key together: remove "per key"',
   ],
   [
     'quota: 2/s per key',
@@ -303,7 +303,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "since: '{from}'",
     "sort: '{from}'",
-    '11:14 lists.orders.dates.sort is in `query` too; give it once',
+    '11:14 lists.orders.dates.sort is a parameter that `query` sends too: remove it from `dates` or from `query`',
   ],
   ["orders/{key}'", "orders'", '18:5 lists.orders.one sends no {key}'],
   [
@@ -366,7 +366,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'keys: [id, tenant+number]',
     'types: ./none.avsc\n    key: id',
-    '30:12 lists.customers.types: ./none.avsc beside the description is not an Avro schema: ENOENT',
+    "30:12 lists.customers.types: ./none.avsc (path relative to the description) can't be read as an Avro schema: ENOENT",
   ],
   [
     'paging: cursor',
@@ -392,11 +392,11 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     '    statuses:\n',
     '    statuses:\n      schema: ../../src/description/wine/order-status-change.avsc\n',
-    '21:15 lists.orders.statuses.schema: wrong or missing fields order_number: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; key is replaced by the key field of the list, with the type ["null", "long"]',
+    '21:15 lists.orders.statuses.schema: these fields are missing, unknown or of the wrong type: order_number; the schema of status changes has the fields event_id, key, subject, subject_id, field, from, to, changed_at, observed_at, where the key field of the list, of the type ["null", "long"], may stand in place of `key`',
   ],
   [
     '    statuses:\n',
     '    statuses:\n      schema: ../../src/schemas/events/dead-letter.avsc\n',
-    '21:15 lists.orders.statuses.schema: wrong or missing fields event_id, subject, subject_id, field, from, to, changed_at, resource, reason, message, raw, offset, sha256, length, part, parts: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; key is replaced by the key field of the list, with the type ["null", "long"]',
+    '21:15 lists.orders.statuses.schema: these fields are missing, unknown or of the wrong type: event_id, subject, subject_id, field, from, to, changed_at, resource, reason, message, raw, offset, sha256, length, part, parts; the schema of status changes has the fields event_id, key, subject, subject_id, field, from, to, changed_at, observed_at, where the key field of the list, of the type ["null", "long"], may stand in place of `key`',
   ],
 ];

@@ -116,9 +116,11 @@ lists:
 
   it('names an alias without an anchor, and one inside of its own', () => {
     const aliased = (text: string) => mistakesIn(shop.replace('quota: 2/s per key', text));
-    expect(aliased('quota: *nope')).toEqual(['shop.yaml:5:8 *nope has no anchor &nope before it']);
+    expect(aliased('quota: *nope')).toEqual([
+      'shop.yaml:5:8 the YAML alias *nope has no anchor &nope before it',
+    ]);
     expect(aliased('quota: &own { limits: [*own] }')).toEqual([
-      'shop.yaml:5:24 *own is inside of its own anchor &own',
+      'shop.yaml:5:24 the YAML alias *own is inside of the value that its anchor &own marks, so that the value would contain itself',
     ]);
     const many = Array.from(
       { length: 12 },

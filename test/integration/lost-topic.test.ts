@@ -240,7 +240,7 @@ describe.concurrent('partitions that are added', TIMEOUT, () => {
       all.createPartitions({ topicPartitions: [{ topic: 'added.products', count: 8 }] }),
     );
     const line =
-      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (it is recreated with TOPIC_PARTITIONS, and its records are published again as r), or set another TOPIC_PREFIX';
+      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r), or set another TOPIC_PREFIX';
 
     const again = cliForTest(['run'], env);
     const failed = await failedOf(again, 'products');

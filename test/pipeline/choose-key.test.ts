@@ -83,7 +83,7 @@ describe('chooseKey', () => {
       expect.objectContaining({
         code: 'KEY_FIELDS',
         message:
-          'the events in wine.list are keyed by handle, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX',
+          'the events in wine.list are keyed by handle, a field that PII_DROP, PII_MASK or PII_HMAC hides: remove the field from these settings, or set another TOPIC_PREFIX',
       }),
     ]);
     expect(looks).toEqual([]);
@@ -157,7 +157,7 @@ describe('chooseKey', () => {
     expect(found[0]).toMatchObject({
       code: 'KEY_FIELDS',
       message:
-        'KEY_FIELDS_WINE_CLUB_MEMBERS is uuid, but the events in wine.list are keyed by id: unset it, or set another TOPIC_PREFIX',
+        'KEY_FIELDS_WINE_CLUB_MEMBERS is uuid, but the events in wine.list are keyed by id: unset KEY_FIELDS_WINE_CLUB_MEMBERS, or set another TOPIC_PREFIX',
     });
     expect(looks).toEqual([]);
   });
@@ -203,7 +203,7 @@ describe('keyFieldsOf', () => {
   it('says nothing without a record, save of a key that is certain', () => {
     expect(inventory()).toBeUndefined();
     expect(() => inventory(null, 7)).toThrow(
-      'no element of the first page of inventory is a JSON object',
+      'no element of the first page of inventory is a JSON object: correct `records` of this list in the description, the place of the records in a response',
     );
     expect(
       keyFieldsOf(listNamed(WINE, 'inventory'), settings({ inventory: ['sku'] }), []),

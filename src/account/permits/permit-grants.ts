@@ -70,7 +70,10 @@ export function permitGrants(
     return {
       ...{ type: 'permits-ack', id: request.id, account, instance, granted },
       for_ms: Math.max(0, Math.floor(ledger.leaseRemainingMs())),
-      message: unknown.length > 0 ? `no such quota: ${unknown.join(', ')}` : shortage,
+      message:
+        unknown.length > 0
+          ? `this service has no quota with the name ${unknown.join(', ')}`
+          : shortage,
       at: new Date(wallNow()).toISOString(),
     };
   };

@@ -220,7 +220,7 @@ function codeOf(error: unknown): number | undefined {
 function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'POSITION',
-    `topic ${topic} does not exist, or has fewer partitions than before: was it deleted?`,
+    `topic ${topic} does not exist, or has fewer partitions than before: check whether it was deleted or recreated`,
     { cause, context: { topic } },
   );
 }

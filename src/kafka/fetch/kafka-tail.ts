@@ -49,7 +49,7 @@ async function readToEnd(
 function topicChangedError(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `topic ${topic} was deleted, recreated or truncated while it was read: it is read again`,
+    `topic ${topic} was deleted, recreated or truncated while this process read it: the process reads the topic again`,
     { cause, context: { topic } },
   );
 }

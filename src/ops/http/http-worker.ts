@@ -27,7 +27,10 @@ async function call<K extends keyof ServiceCalls>(
     return answer.result as Awaited<ReturnType<ServiceCalls[K]>>;
   } catch (error) {
     if ((error as Error).name !== 'AbortError') throw error;
-    throw new Error('the service is stuck: it does not respond', { cause: error });
+    throw new Error(
+      `the main thread of the service did not respond within ${STUCK_MS / 1_000} s: it is stuck or overloaded`,
+      { cause: error },
+    );
   } finally {
     answers.close();
   }

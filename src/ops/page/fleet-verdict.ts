@@ -118,7 +118,7 @@ function problemsOf(status: FleetStatus): Wrong[] {
   const out: Wrong = {
     level: accounts.length === 0 ? 'busy' : 'bad',
     where: instance,
-    text: 'is not a member of the fleet now: what it shows of other instances may be out of date',
+    text: 'is not a member of the fleet now: what this page shows of other instances may be out of date',
     when: '',
   };
   return [out, ...lines];

@@ -74,7 +74,7 @@ export class Warnings {
         kind: 'deletions-held',
         resource,
         forMs: Infinity,
-        text: `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
+        text: `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If the records were really deleted, set DELETE_LIMIT_PERCENT to 100 until their deletions are published`,
       });
     },
     onSwept: ({ resource, ...swept }) => {
@@ -92,7 +92,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: `deletions from this list are not published, because no full scan proves that it read every record: in each of them the order of the records changed, and ${this.#totalOf(resource)} changed or was not the number of keys read`,
+        text: `deletions from this list are not published, because none of its last full scans can be shown to have read every record: in each scan the order of the records changed, and ${this.#totalOf(resource)} changed or differed from the number of keys read`,
       });
     },
     onRefused: ({ resource, error }) =>
@@ -128,7 +128,7 @@ export class Warnings {
         resource,
         detail: names.join(),
         forMs: Infinity,
-        text: `fields that differ in every response, so they are ignored when the pages of a scan are compared: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+        text: `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
       });
     },
     onDates: ({ resource, ...found }) => {
@@ -150,7 +150,7 @@ export class Warnings {
         kind: 'signals',
         resource: null,
         forMs: delayMs + A_MINUTE_MS,
-        text: `resync requests can't be read or answered: ${errorLine(error)}`,
+        text: `the topic of signals can't be read or written, so requests to publish records again (resyncs) wait: ${errorLine(error)}`,
       }),
   } satisfies Hooks;
 

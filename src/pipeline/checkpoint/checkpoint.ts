@@ -172,7 +172,7 @@ export class TaskCheckpoint {
     await this.#options.store.put([], { ...this.#memory, lost: true });
     throw new CellarstreamError(
       'COMMIT_FAILED',
-      `${topic} was deleted and recreated during a commit: claiming its list again and restarting its initial snapshot`,
+      `${topic} was deleted and recreated during a commit: the service starts the list of this topic again, with a new initial snapshot`,
       { context: { topic } },
     );
   }

@@ -122,7 +122,7 @@ export function parseCursor(text: string, task: string): Cursor {
   ) {
     throw new CellarstreamError(
       'CURSOR_UNREADABLE',
-      `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
+      `the cursor of ${task} (its progress, stored in Kafka) was not written by this version of Cellarstream: run the version that wrote it, or set another TOPIC_PREFIX`,
     );
   }
   return cursor as Cursor;

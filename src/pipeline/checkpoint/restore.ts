@@ -189,7 +189,7 @@ export function expectPartitions(
   if (partitions === undefined || partitions === bounds.size || isEmpty) return;
   throw new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (it is recreated with TOPIC_PARTITIONS, and its records are published again as r), or set another TOPIC_PREFIX`,
+    `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r), or set another TOPIC_PREFIX`,
     { context: { topic, found: bounds.size, wanted: partitions } },
   );
 }

@@ -94,7 +94,7 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)
     throw new CellarstreamError(
       'COMMIT_FAILED',
-      'the task was stopped before it could claim its list',
+      'the list was stopped before this instance could begin to publish it',
     );
 }
 

@@ -93,7 +93,7 @@ const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done'
 
 const refusedOutcome = (resource: string, lists: readonly string[]): ResyncOutcome => ({
   status: 'refused',
-  message: `order_number can be used ${lists.length > 0 ? `only with ${lists.join(', ')}` : 'with no list'}, because the API serves no single records of ${resource}: leave it out`,
+  message: `send the request without order_number: the API serves no single records of ${resource}${lists.length > 0 ? `, only of ${lists.join(', ')}` : ''}`,
 });
 
 const cutOutcome = (offset: number): ResyncOutcome => ({

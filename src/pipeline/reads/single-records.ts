@@ -64,7 +64,10 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
     if (!recordsOf(answer).isReadable) {
       settle(answer.span);
       onRefused(
-        new CellarstreamError('API_ANSWER', 'the API sent a single record that is not JSON'),
+        new CellarstreamError(
+          'API_ANSWER',
+          'the API answered a request for a single record with a record that is not JSON',
+        ),
       );
       return of(undefined);
     }

@@ -104,7 +104,9 @@ class ImageCodec implements RecordCodec {
   constructor(schema: RecordSchema) {
     const [nulls, unmapped] = schema.fields.slice(-2);
     if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
-      throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+      throw new TypeError(
+        `the Avro schema ${schema.name} must end with the fields ${NULLS} and ${UNMAPPED}`,
+      );
     }
     this.schema = schema;
     this.#record = recordFieldCodec({ ...schema, fields: schema.fields.slice(0, -2) });
@@ -204,7 +206,7 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldC
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
-    throw new TypeError(`${name}: two fields have the same name in JSON`);
+    throw new TypeError(`${name}: two fields of this Avro schema have the same name in JSON`);
 
   const write = (value: JsonValue, out: AvroOutput, residue: EncodingResidue): boolean => {
     if (!isJsonObject(value)) return false;
@@ -258,7 +260,10 @@ function compile(
 ): Field {
   const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
-  if (!codec) throw new TypeError(`${record}.${name}: this type of a field is not supported`);
+  if (!codec)
+    throw new TypeError(
+      `${record}.${name}: the Avro type of this field is not supported: it must be a union of null and one other type`,
+    );
   if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
   const isInherited = json in Object.prototype;
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };

@@ -277,7 +277,10 @@ class ChangeEventCodec implements EnvelopeCodec {
     if (bytes[at] === NULL_BRANCH) return { image: null, end: at + 1 };
     const isImage = bytes[at] === VALUE_BRANCH;
     const end = isImage ? this.#nothing.decode(bytes, at + 1, this.#toNothing).offset : -1;
-    if (end < 0) throw new Error(`not an event of ${this.schema.name}: no record at byte ${at}`);
+    if (end < 0)
+      throw new Error(
+        `not an event of ${this.schema.name}: byte ${at} of the message does not begin a record of this Avro schema`,
+      );
     return { image: bytes.subarray(at + 1, end), end };
   }
 }

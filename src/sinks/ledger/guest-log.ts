@@ -118,7 +118,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} does not hold the entry that was just written to it: retrying`,
+    `the entry that this process just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes an entry again`,
     { context: { topic } },
   );
 }

@@ -312,19 +312,22 @@ function isTopicChanged(error: unknown): boolean {
 }
 
 function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
-  const message = `${topic} was deleted: it has been recreated`;
+  const message = `${topic} was deleted: this instance has created it again`;
   return new CellarstreamError('KAFKA_UNREACHABLE', message, { cause, context: { topic } });
 }
 
 function ledgerClosedError(): CellarstreamError {
-  return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
+  return new CellarstreamError(
+    'COMMIT_FAILED',
+    'the ledger (the topic in which this instance declares its requests to the API) was closed before this entry was written',
+  );
 }
 
 /** Creates the error for a ledger entry that was committed and can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} does not hold the entry that was just committed to it: this instance claims the quota of the account again`,
+    `the entry that this instance just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the instance writes an entry again`,
     { context: { topic } },
   );
 }

@@ -17,17 +17,21 @@ export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> 
     return await commit();
   } catch (error) {
     if (!isEpochError(error)) throw error;
-    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
-      cause: error,
-      context: { epoch: true },
-    });
+    throw new CellarstreamError(
+      'COMMIT_FAILED',
+      'Kafka refused a commit: its transaction timed out, or a newer producer of its transactional id was opened',
+      {
+        cause: error,
+        context: { epoch: true },
+      },
+    );
   }
 }
 
 export function fencedError(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another instance has claimed this account and fenced this one, which stops: outside of a fleet run one instance per account',
+    'another instance has claimed this account and publishes it from now on, so this instance stops: outside of a fleet, run only one instance for each account',
     { cause },
   );
 }

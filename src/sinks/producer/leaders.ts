@@ -115,7 +115,7 @@ function partitionCountChangedError(
 ): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: recreate it with ${expected}, or set another TOPIC_PREFIX`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: recreate the topic with ${expected} partitions, or set another TOPIC_PREFIX`,
     { context: { topic } },
   );
 }
@@ -128,7 +128,7 @@ function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `topic ${topic} was deleted: it is recreated when the service starts its list again`,
+    `topic ${topic} was deleted: the service creates the topic again when it next starts the list of this topic`,
     { context: { topic } },
   );
 }

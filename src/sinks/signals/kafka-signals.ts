@@ -122,7 +122,7 @@ function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
   throw new CellarstreamError(
     'POSITION',
-    'the signals topic was recreated: it is read from its beginning',
+    'the topic of signals was deleted and recreated: this process reads the new topic from its beginning',
   );
 }
 

@@ -55,7 +55,7 @@ const REQUEST = z
   })
   .refine(({ order_number, since }) => order_number === null || since === null, {
     path: ['since'],
-    message: 'goes with no order_number',
+    message: 'must not be set together with order_number: leave out one of them',
   });
 
 const ACK = z.object({

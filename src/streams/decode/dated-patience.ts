@@ -69,7 +69,7 @@ export class DatedPatience {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(
       'API_STATUS',
-      `requests with modification dates fail: ${this.#list}: ${describeError(cause)}`,
+      `requests for ${this.#list} with modification dates fail: ${describeError(cause)}`,
       { cause, context: { givenUp: this.#givenUp } },
     );
   }

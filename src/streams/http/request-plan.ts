@@ -91,7 +91,10 @@ export class RequestPlan {
       return url;
     };
     if (key !== undefined) {
-      if (!one) throw new RangeError(`the description has no single read for the list ${name}`);
+      if (!one)
+        throw new RangeError(
+          `the list ${name} of the description has no \`one\`, the request for a single record`,
+        );
       return { method: 'GET', url: urlOf(one.path, one.query), headers };
     }
     const total = isTotal && totalRequestOf(this.list);
@@ -126,7 +129,7 @@ export class RequestPlan {
     if (url?.origin === origin) return url;
     throw new CellarstreamError(
       'API_STATUS',
-      `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL, or the place \`next\` in the description`,
+      `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL, or \`next\` of this list in the description`,
       { context: { isCursorRefused: true } },
     );
   }

@@ -92,7 +92,7 @@ function forbidden(
   }
   return new CellarstreamError(
     'API_STATUS',
-    `${who} answered ${status}: the ${noun} (${settings}) may have no right to read this list. Give the right, or leave the list out of RESOURCES`,
+    `${who} answered ${status}: the ${noun} (${settings}) may have no right to read this list. Grant that right, or leave the list out of RESOURCES`,
     { context: { status } },
   );
 }

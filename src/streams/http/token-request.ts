@@ -54,7 +54,7 @@ export function loginUrlOf(
   const address = URL.parse(filled(url, parameters, encodeURIComponent) ?? '');
   if (address) return address;
   throw new RangeError(
-    'token_url of the description is not a valid address once the values of the API_PARAM_ settings are inserted',
+    '`token_url` of the description is not a valid address once the values of the API_PARAM_ settings are inserted: correct `token_url` or these settings',
   );
 }
 

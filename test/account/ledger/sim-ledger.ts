@@ -61,7 +61,11 @@ export class SimLedger {
       return done;
     };
     const expectOpen = (): void => {
-      if (isClosed) throw new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
+      if (isClosed)
+        throw new CellarstreamError(
+          'COMMIT_FAILED',
+          'the ledger was closed before this entry was written',
+        );
     };
     const expectReached = (): void => {
       if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');

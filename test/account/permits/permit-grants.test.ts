@@ -161,7 +161,10 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     expect(quota.usage()[0]!.used).toBe(0);
     ask({ vineyards: 1, all: 1 });
     await time.pass(3_000);
-    expect(acks[0]!.ack).toMatchObject({ granted: {}, message: 'no such quota: vineyards, all' });
+    expect(acks[0]!.ack).toMatchObject({
+      granted: {},
+      message: 'this service has no quota with the name vineyards, all',
+    });
   });
 
   it('are told of in time where its declaration can not be made longer', async () => {

@@ -188,7 +188,7 @@ describe('warnings', () => {
     pass(1);
     for (let n = 0; n < 3; n++) onSignalsFailed({ error: new Error('no topic'), delayMs: 5_000 });
     expect(texts()).toEqual([
-      "resync requests can't be read or answered: no topic",
+      "the topic of signals can't be read or written, so requests to publish records again (resyncs) wait: no topic",
       'the API refused requests for single records (once): 404',
       '2 records went to dead letters: no-key',
       'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic (2 times)',
@@ -216,7 +216,7 @@ describe('warnings', () => {
     pass(24 * 60 * A_MINUTE);
     expect(kinds()).toEqual([['volatile-fields', 'products']]);
     expect(texts()[0]).toMatch(
-      /^fields that differ in every response, .*: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
+      /^fields that differ in every response are .*: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
     );
     onVolatile({
       resource: 'orders',

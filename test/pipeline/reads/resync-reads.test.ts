@@ -125,7 +125,7 @@ describe('resyncReads', () => {
     expect(outcomes()).toMatchObject([
       {
         status: 'refused',
-        message: expect.stringContaining('only with orders, returns') as string,
+        message: expect.stringContaining('only of orders, returns') as string,
       },
     ]);
   });

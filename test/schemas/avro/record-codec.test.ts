@@ -336,7 +336,7 @@ describe('createRecordCodec', () => {
     const twice = [nullable('a', 'string', 'x'), nullable('b', 'string', 'x')];
     const fields = [...twice, ...imageSchema({}).fields];
     expect(() => createRecordCodec({ ...imageSchema({}), fields })).toThrow(
-      'Value: two fields have the same name in JSON',
+      'Value: two fields of this Avro schema have the same name in JSON',
     );
   });
 

@@ -76,7 +76,7 @@ export async function serve(
     if (isOver)
       throw new CellarstreamError(
         'COMMIT_FAILED',
-        'the service was stopped while it claimed the account',
+        'the service was stopped before it could begin to serve the account',
       );
     quota.inherit(inherited);
     ledger.activate(inherited);

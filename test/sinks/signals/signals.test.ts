@@ -89,7 +89,7 @@ describe('signals', () => {
     ['order_number: ', { ...request, order_number: '12a' }],
     ['since: ', { ...request, since: 'Rosa Lind' }],
     [
-      'since: goes with no order_number',
+      'since: must not be set together with order_number',
       { ...request, order_number: 7, since: request.requested_at },
     ],
     ['account: ', { ...request, account: undefined }],

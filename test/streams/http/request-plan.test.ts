@@ -84,7 +84,9 @@ describe('RequestPlan', () => {
   });
 
   it('refuses a single read of a list that has none, and a path whose parameter has no value', () => {
-    expect(() => requestOf('gifts', { key: '1' })).toThrow(/no single read for the list gifts/);
+    expect(() => requestOf('gifts', { key: '1' })).toThrow(
+      /the list gifts of the description has no `one`/,
+    );
     const baseUrl = new URL('https://shop.example');
     const list = listNamed({ lists }, 'carts');
     expect(() => new RequestPlan({ baseUrl, list })).toThrow(/has a variable without a value/);

@@ -349,7 +349,7 @@ describe('requests', () => {
   it('never go to another origin', () => {
     const place = { ...BEGINNING, pageSize: 30, cursor: 'https://evil.example/things?x=1' };
     expect(() => addressIn('link', place)).toThrow(
-      'things: the address of the next page has the origin https://evil.example, but the token is sent to https://api.example only: correct API_BASE_URL, or the place `next` in the description',
+      'things: the address of the next page has the origin https://evil.example, but the token is sent to https://api.example only: correct API_BASE_URL, or `next` of this list in the description',
     );
   });
 });
