@@ -325,7 +325,7 @@ describe("the page of a fleet's instance", () => {
   it('says that this instance is in no group, and what it knew last', async () => {
     const accounts = view.accounts.map((each): FleetAccount => ({ ...each, state: 'running' }));
     tell({ accounts, generation: undefined });
-    await says('#wrong li:first-child', /^cellar-0 is not in the fleet's group/);
+    await says('#wrong li:first-child', /^cellar-0 is not a member of the fleet/);
     expect(await get('/readyz')).toMatchObject({ status: 503 });
     tell({ generation: 20 });
     await expect.poll(async () => (await get('/readyz')).status, SOON).toBe(200);

@@ -232,7 +232,7 @@ describe('replay', () => {
       /0:5000: partition 0 of .* ends at \d+: give that offset or a lower one/,
     ],
     [{ to: { 0: 'x' } }, /0:x: an offset is a whole number/],
-    [{ from: new Date(NaN) }, /to begin or to end at is not valid/],
+    [{ from: new Date(NaN) }, /to begin or to end at is invalid/],
   ])('refuses %j', async (wrong, message) => {
     const { kafka, registry, topic } = await refusing();
     const options = { kafka, registry, topic: topic.name, ...wrong };
