@@ -131,7 +131,7 @@ export function logHooks(
     onTakenOver: ({ resource }) =>
       logger.warn(
         { event: 'taken-over', resource },
-        'this instance publishes the account from now on. Another instance that is still running for this account stops, because Kafka refuses its next write: outside of a fleet, run only one instance for each account',
+        'this instance has taken over the account and publishes it from now on. If another instance is still running for this account, it stops, because Kafka refuses its next write. Outside of a fleet, run only one instance for each account',
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;

@@ -89,7 +89,9 @@ export function resyncRequestOf(
   if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
     throw usageError('--order must be an order number: digits, less than 2^63');
   if (order !== undefined && single.length === 0)
-    throw usageError("--order can't be used: the API serves no single records");
+    throw usageError(
+      "--order can't be used: the API has no request for a single record of any list",
+    );
   if (order !== undefined && resource !== undefined && !single.includes(resource)) {
     throw usageError(
       `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,

@@ -319,7 +319,7 @@ function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
 function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError(
     'COMMIT_FAILED',
-    'the ledger (the topic in which this instance declares its requests to the API) was closed before this entry was written',
+    'the account was stopped before this entry was written to its ledger (the topic in which this instance declares its requests to the API)',
   );
 }
 
