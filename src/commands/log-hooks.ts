@@ -6,6 +6,7 @@ import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { lostEventsText } from '../observe/lost-events.ts';
+import { heldDeletionsText, unprovenDeletionsText } from '../observe/unpublished-deletions.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, deletionsOf } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
@@ -174,7 +175,7 @@ export function logHooks(
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        `deletions from this list are not published, because none of its last full scans can be shown to have read every record: in each scan the order of the records changed, and ${totalOf(resource)} changed or differed from the number of keys read`,
+        unprovenDeletionsText(totalOf(resource)),
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -197,7 +198,7 @@ export function logHooks(
       if (!isWarningDue(`${resource} held`, isNew)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
-        `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If the records were really deleted, set DELETE_LIMIT_PERCENT to 100 until their deletions are published`,
+        heldDeletionsText(gone, known),
       );
     },
     onRefused: (failure) =>

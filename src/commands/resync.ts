@@ -86,21 +86,22 @@ export function resyncRequestOf(
   { account, description, resources }: Pick<Config, 'account' | 'description' | 'resources'>,
 ): ResyncRequest {
   const single = description.lists.filter(({ one }) => one).map((list) => list.name);
-  if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
-    throw usageError('--order must be an order number: digits, less than 2^63');
-  if (order !== undefined && single.length === 0)
-    throw usageError(
-      "--order can't be used: the API has no request for a single record of any list",
-    );
-  if (order !== undefined && resource !== undefined && !single.includes(resource)) {
-    throw usageError(
-      `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,
-    );
+  if (order !== undefined) {
+    if (!(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
+      throw usageError('--order must be an order number: digits, less than 2^63');
+    if (single.length === 0)
+      throw usageError(
+        "--order can't be used: the API has no request for a single record of any list",
+      );
+    if (resource !== undefined && !single.includes(resource))
+      throw usageError(
+        `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,
+      );
+    if (resource === undefined && single.length > 1)
+      throw usageError(`--order needs --resource: ${single.join(' or ')}`);
+    if (since !== undefined)
+      throw usageError("--order and --since can't be used together: leave out one of them");
   }
-  if (order !== undefined && resource === undefined && single.length > 1)
-    throw usageError(`--order needs --resource: ${single.join(' or ')}`);
-  if (order !== undefined && since !== undefined)
-    throw usageError("--order and --since can't be used together: leave out one of them");
   const from = since === undefined ? null : instantOf({ since }, 'since');
   if (since !== undefined && from === null) {
     throw usageError('--since must be an ISO 8601 time, such as 2026-01-31T12:00:00Z');

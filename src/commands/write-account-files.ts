@@ -32,9 +32,7 @@ export async function writeAccountFiles(
     throw new CellarstreamError(
       'SETTINGS',
       `--accounts-dir: the accounts' files can't be read or written: ${(cause as Error).message}`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }

@@ -73,9 +73,7 @@ function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
     // avsc's message names the field, but prints both schemas in full, so it is only the cause.
     throw new TypeError(
       `messages written with the Avro schema ${fullName(writer)} can't be read with the schema ${type.name ?? ''}`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }

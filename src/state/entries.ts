@@ -195,9 +195,7 @@ export function damagedError(what: string, cause?: unknown): CellarstreamError {
   return new CellarstreamError(
     'STATE_DAMAGED',
     `the store of published records in STATE_DIR is damaged: ${what}`,
-    {
-      ...(cause !== undefined && { cause }),
-    },
+    { ...(cause !== undefined && { cause }) },
   );
 }
 

@@ -4,6 +4,7 @@ import { cappedListText } from '../../observe/capped-list-text.ts';
 import { totalNames } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { Hooks } from '../../observe/hooks.ts';
+import { heldDeletionsText, unprovenDeletionsText } from '../../observe/unpublished-deletions.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import { deletionsOf } from './hook-figures.ts';
@@ -74,7 +75,7 @@ export class Warnings {
         kind: 'deletions-held',
         resource,
         forMs: Infinity,
-        text: `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If the records were really deleted, set DELETE_LIMIT_PERCENT to 100 until their deletions are published`,
+        text: heldDeletionsText(gone, known),
       });
     },
     onSwept: ({ resource, ...swept }) => {
@@ -92,7 +93,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: `deletions from this list are not published, because none of its last full scans can be shown to have read every record: in each scan the order of the records changed, and ${this.#totalOf(resource)} changed or differed from the number of keys read`,
+        text: unprovenDeletionsText(this.#totalOf(resource)),
       });
     },
     onRefused: ({ resource, error }) =>

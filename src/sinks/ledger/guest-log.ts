@@ -3,9 +3,15 @@
 import type { Kafka } from 'kafkajs';
 import { lastValueFrom, Subject, timeout } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
-import { CellarstreamError } from '../../core/errors.ts';
 import type { PriorEntries } from './kafka-ledger.ts';
-import { entryOf, guestKey, guestEntriesAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import {
+  entryOf,
+  guestKey,
+  guestEntriesAt,
+  isOfAccount,
+  isOwn,
+  unreadError,
+} from './ledger-entries.ts';
 import { PlainProducer } from '../producer/plain-producer.ts';
 import { readBatches } from '../../kafka/fetch/read-batches.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
@@ -112,13 +118,4 @@ export function guestLog(options: GuestLogOptions): GuestLog {
     },
     close: () => producer.close(),
   };
-}
-
-/** Creates the error for an acknowledged ledger entry that can't be read back, for example because the topic was deleted meanwhile. */
-function unreadError(topic: string): CellarstreamError {
-  return new CellarstreamError(
-    'KAFKA_UNREACHABLE',
-    `the entry that this process just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes an entry again`,
-    { context: { topic } },
-  );
 }

@@ -13,6 +13,7 @@ import {
   isOfAccount,
   isOwn,
   unexpiredAt,
+  unreadError,
 } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
 import type { CompactedView } from '../../kafka/fetch/compacted-view.ts';
@@ -320,14 +321,5 @@ function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError(
     'COMMIT_FAILED',
     'the account was stopped before this entry was written to its ledger (the topic in which this instance declares its requests to the API)',
-  );
-}
-
-/** Creates the error for a ledger entry that was committed and can't be read back, for example because the topic was deleted meanwhile. */
-function unreadError(topic: string): CellarstreamError {
-  return new CellarstreamError(
-    'KAFKA_UNREACHABLE',
-    `the entry that this instance just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the instance writes an entry again`,
-    { context: { topic } },
   );
 }

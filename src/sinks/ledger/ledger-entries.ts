@@ -1,5 +1,6 @@
 // Entries of the ledger topic: which account they belong to, and how old they are.
 
+import { CellarstreamError } from '../../core/errors.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 
 export interface LedgerEntry {
@@ -95,4 +96,13 @@ export function unexpiredAt(
 
 function isExpired({ timestamp }: LogMessage, at: LogMessage): boolean {
   return Number(at.timestamp) - Number(timestamp) > EXPIRED_AFTER_MS;
+}
+
+/** Creates the error for a ledger entry that was written and can't be read back, for example because the topic was deleted meanwhile. */
+export function unreadError(topic: string): CellarstreamError {
+  return new CellarstreamError(
+    'KAFKA_UNREACHABLE',
+    `the entry that this process just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes an entry again`,
+    { context: { topic } },
+  );
 }

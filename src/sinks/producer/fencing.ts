@@ -20,10 +20,7 @@ export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> 
     throw new CellarstreamError(
       'COMMIT_FAILED',
       'Kafka refused a commit: its transaction timed out, or a newer producer of its transactional id was opened',
-      {
-        cause: error,
-        context: { epoch: true },
-      },
+      { cause: error, context: { epoch: true } },
     );
   }
 }

@@ -202,10 +202,8 @@ function commonFields(comparisons: readonly Comparison[]): readonly string[] {
       keys.push(key);
     }
   }
-  const common = [...keysOf].flatMap(([pointer, keys]) =>
-    keys.length >= LEAST_SHARE * comparisons.length && new Set(keys).size >= LEAST_RECORDS
-      ? [pointer]
-      : [],
-  );
+  const isCommon = (keys: readonly string[]) =>
+    keys.length >= LEAST_SHARE * comparisons.length && new Set(keys).size >= LEAST_RECORDS;
+  const common = [...keysOf.keys()].filter((pointer) => isCommon(keysOf.get(pointer)!));
   return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
 }
