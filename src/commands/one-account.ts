@@ -80,7 +80,7 @@ export async function replayedPrefix(
   if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw usageError(
-    `--account ${account}: Kafka has no topics of a fleet under TOPIC_PREFIX=${prefix}, and the account without a fleet is ${own} (ACCOUNT_NAME). Leave out --account, or set TOPIC_PREFIX to that of the fleet`,
+    `--account ${account} needs a fleet, and Kafka has no fleet with TOPIC_PREFIX=${prefix}: its topics belong to the one account ${own} (ACCOUNT_NAME). Leave out --account, or set TOPIC_PREFIX to the prefix of a fleet`,
   );
 }
 

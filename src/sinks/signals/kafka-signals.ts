@@ -78,7 +78,7 @@ export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
               topic: name,
               range: {
                 from: new Map(
-                  [...found].map(([at, bound]) => [at, clampToBounds(bound, from.get(at))]),
+                  [...found].map(([at, bound]) => [at, clampToBounds(name, bound, from.get(at))]),
                 ),
                 ends: new Map([...found].map(([at, { high }]) => [at, high])),
               },
@@ -118,11 +118,11 @@ export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
  *
  * @throws CellarstreamError `POSITION` if `at` is beyond the end, which shows that the topic was recreated.
  */
-function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
+function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
   throw new CellarstreamError(
     'POSITION',
-    'the topic of signals was deleted and recreated: this process reads the new topic from its beginning',
+    `${topic}, the topic of requests between the processes of the service, was deleted and recreated: this process reads the new topic from its beginning`,
   );
 }
 
