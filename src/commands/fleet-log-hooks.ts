@@ -51,7 +51,7 @@ export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDes
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },
-        'this instance publishes the list from now on, although the instance before did not release the list: that instance has crashed, or Kafka refuses its next write and it stops serving the account',
+        'this instance publishes the list from now on. The instance that published it before did not release it, probably because it crashed; if it still runs, Kafka refuses its next write, and it then stops serving the account. Nothing is to be done',
       ),
   };
 }

@@ -78,7 +78,7 @@ export async function peekCommand(
         onUndeclared: (error) =>
           logger.warn(
             { event: 'uncounted', err: error },
-            'a running service does not know of the requests of this command, so both together may exceed the quota',
+            'the requests of this command could not be declared in Kafka (see err): a service that is running for the same account does not count them, so that both together may exceed the quota',
           ),
       })
     : undefined;

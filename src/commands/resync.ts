@@ -95,7 +95,7 @@ export function resyncRequestOf(
       );
     if (resource !== undefined && !single.includes(resource))
       throw usageError(
-        `--order can't be used with --resource ${resource}, because the API serves no single records of that list: leave out one of them`,
+        `--order can't be used with --resource ${resource}: the API has no request for a single record of that list. Leave out --order or --resource`,
       );
     if (resource === undefined && single.length > 1)
       throw usageError(`--order needs --resource: ${single.join(' or ')}`);

@@ -167,7 +167,7 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
       problems.push({
         path: [...path, 'life'],
         message:
-          'needs `unit`, the unit of time of the lifetime, which the response gives as a number',
+          'needs `unit` (for example s): without it the unit of the number with which the response gives the lifetime of the token is not known',
         isKey: true,
       });
     }

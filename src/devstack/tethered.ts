@@ -74,7 +74,7 @@ export class Tethered {
         reject(
           new CellarstreamError(
             'SERVICES',
-            `could not start the helper process for Kafka and the schema registry: ${TETHER}`,
+            `could not start ${TETHER}, the process that runs Kafka and the schema registry`,
             { cause },
           ),
         );

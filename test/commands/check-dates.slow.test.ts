@@ -98,8 +98,8 @@ it.each(['end-in-future-empty', 'end-in-future-500'])(
 it.each([
   ['dates-refused', 'the list refuses modification dates in every form (answered 403)'],
   ['dates-refused=414', 'the list refuses modification dates in every form (answered 414)'],
-  ['dates-504', 'requests with modification dates fail or have no answer'],
-  ['dates-refused=429', 'requests with modification dates fail or have no answer'],
+  ['dates-504', 'requests that filter by modification date fail or get no response'],
+  ['dates-refused=429', 'requests that filter by modification date fail or get no response'],
 ])('check says that a list with the fault %s will be swept, not polled', async (fault, text) => {
   const found = await checked({}, fault);
   expect(found.text).toContain(text);

@@ -104,7 +104,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { at: /e } } }',
-    '4:53 auth.login.life needs `unit`, the unit of time of the lifetime, which the response gives as a number',
+    '4:53 auth.login.life needs `unit` (for example s): without it the unit of the number with which the response gives the lifetime of the token is not known',
   ],
   [
     "auth: { bearer: '{api_key}' }",

@@ -142,7 +142,7 @@ export class SchemaEvolution {
     const written = this.#codecs.get(schemaId);
     if (!written)
       throw new Error(
-        `a stored record was written with schema ${schemaId}, which was not loaded from the registry`,
+        `a stored record of ${this.#options.resource} was encoded with schema ${schemaId} of the registry, which this process has not loaded yet`,
       );
     return current.codec.values.encode(written.values.decode(bytes));
   }
@@ -156,7 +156,9 @@ export class SchemaEvolution {
 
   #currentSchema(): CurrentSchema {
     if (this.#current) return this.#current;
-    throw new Error(`no record of ${this.#options.resource} has been seen yet`);
+    throw new Error(
+      `the schema of ${this.#options.resource} is not known yet: it is derived from the first record, and no record has been read`,
+    );
   }
 
   /**

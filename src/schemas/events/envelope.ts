@@ -279,7 +279,7 @@ class ChangeEventCodec implements EnvelopeCodec {
     const end = isImage ? this.#nothing.decode(bytes, at + 1, this.#toNothing).offset : -1;
     if (end < 0)
       throw new Error(
-        `not an event of ${this.schema.name}: byte ${at} of the message does not begin a record of this Avro schema`,
+        `not an event of ${this.schema.name}: the bytes of the message from byte ${at} on can't be decoded as a record of this Avro schema`,
       );
     return { image: bytes.subarray(at + 1, end), end };
   }

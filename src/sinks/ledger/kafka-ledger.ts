@@ -320,6 +320,6 @@ function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
 function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError(
     'COMMIT_FAILED',
-    'the account was stopped before this entry was written to its ledger (the topic in which this instance declares its requests to the API)',
+    'this instance stopped serving the account before it wrote an entry to the ledger (the topic in which instances declare their requests to the API): the entry was not written',
   );
 }

@@ -69,7 +69,7 @@ export class DatedPatience {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(
       'API_STATUS',
-      `requests for ${this.#list} with modification dates fail: ${describeError(cause)}`,
+      `requests for ${this.#list} that filter by modification date fail: ${describeError(cause)}`,
       { cause, context: { givenUp: this.#givenUp } },
     );
   }

@@ -144,7 +144,7 @@ async function decodedResponse(
     sent.giveBack();
     throw unreadableResponseError(
       shownUrl,
-      new Error('status 206 with a part of the content, which was not requested'),
+      new Error('only a part of the content came (status 206), although all of it was requested'),
     );
   }
   let body: Body;

@@ -341,7 +341,7 @@ export function datesText(found: DatesFound): string | undefined {
 const NO_DATES: Readonly<Record<NoDates, string>> = {
   refused: 'the list refuses modification dates in every form',
   unanswered:
-    'requests with modification dates fail or have no answer, although those without are answered',
+    'requests that filter by modification date fail or get no response, although requests without this filter succeed',
   ignored: 'the list ignores modification dates',
   empty: 'the API returns no records to requests with modification dates',
 };

@@ -90,7 +90,7 @@ describe('a book that begins with nothing', () => {
     await book.encode([], keyFields);
     expect(book.current).toBeUndefined();
     expect(registry.versions).toEqual([]);
-    expect(() => book.values.encode(ada)).toThrow('no record of customers has been seen yet');
+    expect(() => book.values.encode(ada)).toThrow('the schema of customers is not known yet');
   });
 
   it('has a field for whatever was held, registered before it is used', async () => {
@@ -224,7 +224,7 @@ describe('images', () => {
 
     const next = await open(registry);
     expect(() => next.inCurrent(older)).toThrow(
-      'a stored record was written with schema 1, which was not loaded from the registry',
+      'a stored record of customers was encoded with schema 1 of the registry, which this process has not loaded yet',
     );
     await next.load(1);
     expect(next.inCurrent(older)).toEqual(now);
