@@ -93,7 +93,7 @@ export class RefreshTokenFile {
     if (lock !== undefined) return lock;
     throw new CellarstreamError(
       'STATE_FOLDER',
-      `another process with the state folder ${folder} is renewing the access token: this process tries again to renew it`,
+      `the access token is being renewed by another process with the same state folder ${folder}: this process waits, then tries again by itself`,
     );
   }
 

@@ -67,7 +67,7 @@ export function recordBatches(bytes: Buffer): RecordBatch[] {
     if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
       throw new CellarstreamError(
         'KAFKA_REFUSED',
-        'a topic holds messages in a format from before Kafka 0.11: copy it to a new topic',
+        "the topic that is being read holds messages in a format from before Kafka 0.11, which can't be read: copy its messages to a new topic",
       );
     }
     const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);

@@ -277,7 +277,7 @@ export function blockedError(
   return new CellarstreamError(
     'API_STATUS',
     `${loggableAddress(url)} answered ${status} without JSON: something in front of the API blocks this client, or the address is wrong. ` +
-      `Check API_BASE_URL and API_LOGIN_URL, ${scheme}and whether a firewall there allows this IP address and user agent`,
+      `Check API_BASE_URL and API_LOGIN_URL, ${scheme}and whether a firewall of the API blocks the IP address or the user agent of this service`,
     { context: { ...context, status, canPass: true } },
   );
 }
