@@ -47,12 +47,11 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       readiness: ready.check,
       status: () => JSON.stringify(model.status()),
       metrics: measured.text,
-    },
-    accountStatus: (name) => {
-      const account = watched.get(name);
-      return account
-        ? { isHere: true, json: JSON.stringify(account.status()) }
-        : { isHere: false, json: JSON.stringify(model.notHere(name)) };
+      accountStatus: (name) => {
+        const account = watched.get(name);
+        const status = account?.status() ?? model.notHere(name);
+        return { isHere: account !== undefined, json: JSON.stringify(status) };
+      },
     },
     metricsType: measured.contentType,
     onError,

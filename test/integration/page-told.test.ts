@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WINE } from '../../src/description/wine/wine.ts';
-import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
+import { openHttpServer, pageOf } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
 import { StatusModel } from '../../src/ops/status/status.ts';
 import type { LifeCycle, Status } from '../../src/ops/status/status-json.ts';
@@ -36,7 +37,7 @@ describe('the status page, told', () => {
     server = await openHttpServer({
       host: '127.0.0.1',
       port: 0,
-      page: loadPage(PAGE),
+      page: pageOf(readFileSync(PAGE, 'utf8')),
       endpoints: {
         alive: () => true,
         readiness: () => ({ ready: true, reasons: [], causes: [] }),

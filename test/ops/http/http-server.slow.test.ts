@@ -150,12 +150,12 @@ describe('an instance of a fleet', () => {
   beforeEach(async () => {
     here = new Set(['east', 'west']);
     asked = [];
-    const status = (account: string) => {
+    const accountStatus = (account: string) => {
       asked.push(account);
       const isHere = here.has(account);
       return { isHere, json: JSON.stringify(isHere ? { account } : { error: 'ask cellar-1' }) };
     };
-    await reopen({ accounts: { page: OWN, status } });
+    await reopen({ accountPage: OWN, endpoints: { ...options.endpoints, accountStatus } });
   });
 
   it('tells the status of all, or of one account; and who runs it where it does not', async () => {
