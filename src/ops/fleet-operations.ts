@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { VERSION } from '../core/version.ts';
 import type { FleetView } from '../observe/fleet-view.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
@@ -33,7 +32,6 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
     accounts: () => new Map([...watched].map(([name, { metrics }]) => [name, metrics.registry])),
   });
   const model = new FleetStatusModel({
-    version: VERSION,
     prefix: config.topics.sharedPrefix,
     instance,
     now,

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { VERSION } from '../core/version.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
@@ -51,7 +50,7 @@ export function observedAccount(
   const { check, hooks } = new ReadinessCheck({ description, resources, pollIntervalMs, now });
   const common = { account, description, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
-  const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
+  const model = new StatusModel({ ...common, prefix: topics.prefix, now });
   return {
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,

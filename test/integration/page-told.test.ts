@@ -24,7 +24,6 @@ describe('the status page, told', () => {
 
   const { status, hooks } = new StatusModel({
     description: WINE,
-    version: '1.0.0',
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders'],

@@ -11,7 +11,7 @@ import { HTTPException } from 'hono/http-exception';
 import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Readiness } from '../status/readiness.ts';
+import type { Readiness } from '../status/causes.ts';
 
 export interface HttpServerOptions {
   readonly host: string;

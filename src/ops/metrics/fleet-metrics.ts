@@ -3,22 +3,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from '../../core/version.ts';
-import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
-import { valuesOf } from './metric-labels.ts';
+import { FLEET_STATES } from '../../observe/fleet-view.ts';
+import type { FleetView } from '../../observe/fleet-view.ts';
 import type { Label } from './metric-labels.ts';
 import { metricOf } from './metric-table.ts';
 import type { Metric } from './metric-table.ts';
 import { collectProcessMetrics } from './metrics.ts';
-
-const FLEET_STATES = valuesOf<FleetState>({
-  running: 0,
-  starting: 0,
-  moving: 0,
-  'without-owner': 0,
-  failed: 0,
-  'wrong-file': 0,
-  quarantined: 0,
-});
 
 /**
  * Labels of the fleet's metrics. Labels without `values` hold names of accounts, names of instances or versions, so the number of their

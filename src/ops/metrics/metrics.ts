@@ -9,8 +9,8 @@ import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
 import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { ReadingLevel } from '../../schemas/events/certificate.ts';
 import { ClockSkew, countPage, changeTime, deletionsOf } from '../status/hook-figures.ts';
-import { causeOf } from '../status/readiness.ts';
-import type { Readiness } from '../status/readiness.ts';
+import { dependencyOf } from '../status/causes.ts';
+import type { Readiness } from '../status/causes.ts';
 import { boundedLabel, LABELS, labelValues, OTHER, statusLabel } from './metric-labels.ts';
 import type { LabelName, LabelValues } from './metric-labels.ts';
 import { METRICS } from './metric-table.ts';
@@ -181,7 +181,7 @@ export function metrics(options: MetricsOptions) {
     onDropped: ({ resource }) => add('pagesDropped', { resource }),
     onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
     onRetry: ({ what, resource = 'all', error }) =>
-      add('retries', { service: causeOf(what), resource, code: codeOf(error) }),
+      add('retries', { service: dependencyOf(what), resource, code: codeOf(error) }),
     onResync: ({ resource, status }) => add('resyncs', { resource, result: status }),
     onSignalIgnored: () => add('signalsIgnored', {}),
     onSignalsFailed: () => add('signalFailures', {}),

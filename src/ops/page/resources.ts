@@ -4,6 +4,7 @@ import type {
   SeriesStatus,
   Status,
 } from '../status/status-json.ts';
+import { DEPENDENCIES, dependencyOf } from '../status/causes.ts';
 import { chart } from './chart.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
@@ -92,20 +93,10 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
       return 'following';
     case 'waiting':
       if (!retry) return `waiting for Kafka for ${duration(at - (commitBeganAt ?? at))}`;
-      return `waiting for ${serviceName(retry.what)}: try ${count(retry.count)}, ${next}`;
+      return `waiting for ${DEPENDENCIES[dependencyOf(retry.what)]}: try ${count(retry.count)}, ${next}`;
     case 'failed':
       return `can't go on; try ${count(retry?.count ?? 0)}, ${next}`;
   }
-}
-
-/** Returns the displayed name of the dependency that failed and is retried. A value of `what` without a name here is a list of the API. */
-function serviceName(what: string): string {
-  const names: Readonly<Record<string, string>> = {
-    kafka: 'Kafka',
-    registry: 'the schema registry',
-    'state folder': 'the state folder',
-  };
-  return names[what] ?? 'the API';
 }
 
 function progressText(initialSnapshot: NonNullable<ResourceStatus['firstRead']>): string {

@@ -1,5 +1,5 @@
 import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
-import type { Cause, Readiness } from './readiness.ts';
+import type { Cause, Readiness } from './causes.ts';
 
 interface FleetReadinessOptions {
   /** The accounts that run on this instance, by name. */

@@ -28,7 +28,7 @@ const A_MINUTE_MS = 60_000;
 /** Period over which rates are averaged, in seconds. */
 const RATE_SECONDS = 10;
 /** Length of a time slot of a list's time series, in ms, and the number of slots. Together they cover five minutes. */
-const SERIES = { everyMs: 5_000, count: 60 };
+const [SLOT_MS, SLOTS] = [5_000, 60];
 
 const noRequests = (): Record<RequestClass, number> => ({
   ok: 0,
@@ -41,17 +41,19 @@ const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null })
 /**
  * Fields of the status that store what the newest event of the list's hooks reported, and are not computed when the status is requested.
  */
-type ReportedField =
-  | 'retry'
-  | 'known'
-  | 'lookedAt'
-  | 'level'
-  | 'swept'
-  | 'certified'
-  | 'uncertified'
-  | 'schemaId'
-  | 'transactionMs'
-  | 'commitBeganAt';
+const NOTHING_REPORTED = {
+  retry: null,
+  known: null,
+  lookedAt: null,
+  level: null,
+  swept: null,
+  certified: null,
+  uncertified: null,
+  schemaId: null,
+  transactionMs: null,
+  commitBeganAt: null,
+};
+type ReportedField = keyof typeof NOTHING_REPORTED;
 
 /** Status of one list, computed from the list's hook events. */
 export class ListStatus {
@@ -64,16 +66,7 @@ export class ListStatus {
   readonly #deadLetters: Record<string, number> = {};
   readonly #scans: ChangeScans;
   readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
-    retry: null,
-    known: null,
-    lookedAt: null,
-    level: null,
-    swept: null,
-    certified: null,
-    uncertified: null,
-    schemaId: null,
-    transactionMs: null,
-    commitBeganAt: null,
+    ...NOTHING_REPORTED,
   };
   #isOpen = false;
   /**
@@ -90,16 +83,10 @@ export class ListStatus {
     const { now } = options;
     this.#scans = new ChangeScans(options.description);
     // 59 slots and the current one: counting more than a minute would show more requests than the quota.
-    this.#requests = new TimeSlots({ everyMs: A_SECOND_MS, count: 59, now, empty: noRequests });
-    this.#seconds = new TimeSlots({
-      everyMs: A_SECOND_MS,
-      count: RATE_SECONDS,
-      now,
-      empty: noCounts,
-    });
-    this.#series = new TimeSlots({ ...SERIES, now, empty: noCounts });
-    const empty = () => new Durations();
-    this.#lags = new TimeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty });
+    this.#requests = new TimeSlots(now, A_SECOND_MS, 59, noRequests);
+    this.#seconds = new TimeSlots(now, A_SECOND_MS, RATE_SECONDS, noCounts);
+    this.#series = new TimeSlots(now, SLOT_MS, SLOTS, noCounts);
+    this.#lags = new TimeSlots(now, A_MINUTE_MS, 4, () => new Durations());
     this.#snapshot = new SnapshotRate(now);
   }
 
@@ -161,7 +148,7 @@ export class ListStatus {
     const lags = this.#lags.all();
     const points = this.#series.past();
     const pointsOf = (of: 'records' | 'events') =>
-      points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
+      points.map((slot) => (slot[of] * 1_000) / SLOT_MS);
     return {
       resource: this.#options.resource,
       state: this.#state(),
@@ -175,7 +162,7 @@ export class ListStatus {
       },
       perSecond: { records: this.#perSecond('records'), events: this.#perSecond('events') },
       series: {
-        everyMs: SERIES.everyMs,
+        everyMs: SLOT_MS,
         endsAt: this.#series.endsAt(),
         recordsPerSecond: pointsOf('records'),
         eventsPerSecond: pointsOf('events'),
