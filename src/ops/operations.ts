@@ -43,7 +43,7 @@ export type Operations = Awaited<ReturnType<typeof openOperations>>;
  * @param options.ofProcess Whether the metrics include those of the process, such as memory and CPU time.
  */
 export function observedAccount(
-  { account, description, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
+  { account, description, resources, topics, poll: { intervalMs: pollIntervalMs = 0 } }: Config,
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());

@@ -24,6 +24,7 @@ describe('the status page, told', () => {
 
   const { status, hooks } = new StatusModel({
     description: WINE,
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders'],

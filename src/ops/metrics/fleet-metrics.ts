@@ -47,19 +47,16 @@ export const FLEET_METRICS = {
   ready: gauge(
     'cellarstream_fleet_instance_ready',
     'Whether this instance is ready, as /readyz says: 1 or 0.',
-    [],
   ),
   inGroup: gauge(
     'cellarstream_fleet_in_group',
     'Whether this instance is a member of the group: 1 or 0.',
-    [],
   ),
   generation: gauge(
     'cellarstream_fleet_generation',
     'Generation of the group that this instance is a member of. An instance with a lower generation than the others is no longer a member.',
-    [],
   ),
-  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.', []),
+  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.'),
   accounts: gauge(
     'cellarstream_fleet_accounts',
     'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
@@ -89,7 +86,6 @@ export const FLEET_METRICS = {
   fenced: counter(
     'cellarstream_fleet_fenced_total',
     'How often another instance claimed an account that this one had not released.',
-    [],
   ),
 } satisfies Record<string, FleetMetric>;
 

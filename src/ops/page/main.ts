@@ -5,7 +5,7 @@ import { changesView, deadLettersView } from './recent.ts';
 import { byId, setText } from './dom.ts';
 import { flowView, quotasView } from './flow.ts';
 import { verdictOf } from './status-verdict.ts';
-import { lifeCycleView } from './life-cycle.ts';
+import { LifeCycleView } from './life-cycle.ts';
 import { livePage } from './live-page.ts';
 import { resourcesView } from './resources.ts';
 import { ago } from './words.ts';
@@ -26,7 +26,7 @@ livePage<Status>({
     flowView(),
     quotasView(),
     resourcesView(),
-    lifeCycleView(),
+    new LifeCycleView().update,
     changesView(),
     deadLettersView(),
   ],

@@ -66,7 +66,7 @@ export function deadLettersView(): (status: Status) => void {
     key: ({ resource, reason }) => `${resource} ${reason}`,
     make: ({ resource, reason }) => {
       const letters = html('strong');
-      const element = html('li', {}, letters, ` ${resource}: ${reasonLabel(reason)}`);
+      const element = html('li', {}, letters, ` ${resource}: ${WORDS[reason] ?? reason}`);
       return { element, update: (now) => setText(letters, count(now.letters)) };
     },
   });
@@ -109,7 +109,3 @@ const WORDS: Readonly<Record<string, string>> = {
   'too-large': 'larger than a message may be',
   unreadable: 'no JSON',
 };
-
-function reasonLabel(reason: string): string {
-  return WORDS[reason] ?? reason;
-}

@@ -6,6 +6,7 @@ import type {
 } from '../status/status-json.ts';
 import { DEPENDENCIES, dependencyOf } from '../status/causes.ts';
 import { chart } from './chart.ts';
+import type { ChartOptions } from './chart.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
 import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
@@ -29,13 +30,12 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
   const bar = gauge(`Initial snapshot of ${resource}`);
   const progress = html('p', { class: 'note' });
   const reading = html('div', { class: 'reading' }, bar.element, progress);
-  const lag = figure('lag', [{ colour: '--accent', filled: true }], 2_000, false);
-  const flow = figure(
-    'throughput',
-    [{ colour: '--muted', filled: true }, { colour: '--accent' }],
-    1,
-    true,
-  );
+  const lag = figure('lag', { lines: [{ colour: '--accent', filled: true }], leastTop: 2_000 });
+  const flow = figure('throughput', {
+    lines: [{ colour: '--muted', filled: true }, { colour: '--accent' }],
+    leastTop: 1,
+    compressed: true,
+  });
   const facts = html('dl', { class: 'facts' });
   const fact = keyedList<Fact>({ parent: facts, key: ({ name }) => name, make: factRow });
   const head = html('div', { class: 'head' }, html('h3', {}, resource), state, reading);
@@ -175,17 +175,12 @@ function certifiedText(certified: CertifiedStatus, now: number): string {
   return `${count(records)} of ${total === null ? '?' : count(total)}, ${proven}, ${since(at, now)}`;
 }
 
-function figure(
-  name: string,
-  lines: Parameters<typeof chart>[0]['lines'],
-  leastTop: number,
-  compressed: boolean,
-) {
+function figure(name: string, options: ChartOptions) {
   const value = html('span', { class: 'value' });
   const unit = html('span', { class: 'unit' });
   const note = html('p', { class: 'note' });
   const top = html('span', { class: 'peak' });
-  const plot = chart({ lines, leastTop, compressed });
+  const plot = chart(options);
   const picture = html('div', { class: 'picture' }, plot.element, top);
   const element = html(
     'div',

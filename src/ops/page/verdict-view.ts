@@ -2,20 +2,13 @@ import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Tone, Verdict, Wrong } from './status-verdict.ts';
 import { plural } from './words.ts';
 
-/** Colours of the page's icon, visible on light and dark browser tabs. */
-const ICONS: Readonly<Record<Tone, string>> = {
-  good: '#2f9e68',
-  warn: '#c08a1e',
-  busy: '#5a86c9',
-  bad: '#d8453b',
-  lost: '#8d8589',
-};
-const MARKS: Readonly<Record<Tone, string>> = {
-  good: '✓',
-  warn: '~',
-  busy: '…',
-  bad: '!',
-  lost: '?',
+/** Mark of a verdict, and the colour of the page's icon, visible on light and dark browser tabs. */
+const TONES: Readonly<Record<Tone, { readonly sign: string; readonly colour: string }>> = {
+  good: { sign: '✓', colour: '#2f9e68' },
+  warn: { sign: '~', colour: '#c08a1e' },
+  busy: { sign: '…', colour: '#5a86c9' },
+  bad: { sign: '!', colour: '#d8453b' },
+  lost: { sign: '?', colour: '#8d8589' },
 };
 
 /** Maximum number of problems that are always visible. Further ones are in an element that the user can expand. */
@@ -40,17 +33,18 @@ export function verdictView(): (verdict: Verdict, of: string) => void {
 
   return (verdict, of) => {
     const { tone } = verdict;
+    const { sign, colour } = TONES[tone];
     setAttributes(section, { 'data-tone': tone });
     setText(headline, verdict.headline);
     setText(subline, verdict.subline);
-    setText(mark, MARKS[tone]);
+    setText(mark, sign);
     first(verdict.problems.slice(0, MAX_LINES));
     rest(verdict.problems.slice(MAX_LINES));
     const hidden = verdict.problems.length - MAX_LINES;
     show(more, hidden > 0);
     setText(moreTitle, plural(hidden, 'more line'));
-    setAttributes(icon, { href: iconOf(ICONS[tone]) });
-    setText(document.querySelector('title')!, `${MARKS[tone]} ${of} · Cellarstream`);
+    setAttributes(icon, { href: iconOf(colour) });
+    setText(document.querySelector('title')!, `${sign} ${of} · Cellarstream`);
 
     // Screen readers announce a change of the headline or of the kinds of problems, not each new figure.
     const kinds = [

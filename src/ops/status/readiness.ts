@@ -12,8 +12,8 @@ export interface ReadinessOptions {
   readonly resources: readonly Resource[];
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
-  readonly pollIntervalMs?: number | undefined;
+  /** Setting `POLL_INTERVAL_MS`. 0: polls as often as the quota allows. */
+  readonly pollIntervalMs: number;
 }
 
 /**
@@ -167,7 +167,7 @@ export class ReadinessCheck {
 
   /** Returns the most important problem of a list. Undefined if the list has none. */
   #problemOf(state: ListState): ReadinessProblem | undefined {
-    const { transactionBeganAt, openedAt, lastScanAt } = state;
+    const { transactionBeganAt, openedAt, lastScanAt, previousIntervalMs } = state;
     const problem = this.#ifLasting(state.problem);
     if (problem) return problemOfWait(problem);
     const now = this.#options.now();
@@ -181,7 +181,8 @@ export class ReadinessCheck {
     }
     if (openedAt === undefined) return { cause: 'starting', what: 'not claimed yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
-    if (now - lastScanAt <= this.#staleMs(state)) return undefined;
+    const intervalMs = Math.max(this.#options.pollIntervalMs, previousIntervalMs);
+    if (now - lastScanAt <= Math.max(LEAST_STALE_MS, STALE_POLLS * intervalMs)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };
   }
 
@@ -197,11 +198,6 @@ export class ReadinessCheck {
   #ifLasting(problem: ActiveProblem | undefined): ActiveProblem | undefined {
     if (!problem || problem.cause === 'failed') return problem;
     return this.#options.now() - problem.since > GRACE_MS ? problem : undefined;
-  }
-
-  #staleMs({ previousIntervalMs }: ListState): number {
-    const { pollIntervalMs = 0 } = this.#options;
-    return Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, previousIntervalMs));
   }
 }
 

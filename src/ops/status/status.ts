@@ -22,7 +22,7 @@ import type {
 import { LifeCycleModel, MAX_STATUS } from './status-life-cycle.ts';
 import { Warnings } from './warnings.ts';
 
-interface StatusOptions extends ReadinessOptions {
+export interface StatusOptions extends ReadinessOptions {
   readonly account: string;
   readonly prefix: string;
   readonly readiness: () => Readiness;
@@ -108,7 +108,7 @@ export class StatusModel {
     );
 
   readonly status = (): Status => {
-    const { account, prefix, pollIntervalMs = 0, now } = this.#options;
+    const { account, prefix, pollIntervalMs, now } = this.#options;
     const at = now();
     const readiness = this.#options.readiness();
     const login = this.#login;

@@ -12,6 +12,7 @@ const LIVE = { isLive: true } as const;
 function status(more: Partial<Status> = {}): Status {
   const { status } = new StatusModel({
     description: WINE,
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders'],

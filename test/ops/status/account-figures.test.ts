@@ -55,6 +55,7 @@ it('are what the whole status says', () => {
   let at = AT;
   const { hooks, status, figures } = new StatusModel({
     description: WINE,
+    pollIntervalMs: 0,
     account: 'east',
     prefix: 'wine.east',
     resources: ['orders'],

@@ -20,6 +20,7 @@ function service() {
   let ready = true;
   const model = new StatusModel({
     description: WINE,
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders', 'inventory'],
@@ -53,6 +54,7 @@ function service() {
 it('shows a life cycle for each status field of the description, and scans of its lists', () => {
   const model = new StatusModel({
     description: readDescription(pathOf('test/config/store.yaml')),
+    pollIntervalMs: 0,
     account: 'north',
     prefix: 'store',
     resources: ['price-rules'],
