@@ -4,16 +4,13 @@ import type { FleetView } from '../observe/fleet-view.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { observedAccount } from './operations.ts';
-import type { ObservedAccount } from './operations.ts';
+import type { ObservedAccount, OperationsOptions } from './operations.ts';
 import { FleetReadiness } from './status/fleet-readiness.ts';
 import { FleetStatusModel } from './status/fleet-status.ts';
 
-interface FleetOperationsOptions {
-  /** Configuration of the instance, not of one of its accounts. */
-  readonly config: Config;
+/** Options of an instance of a fleet. `config` is the configuration of the instance, not of one of its accounts. */
+interface FleetOperationsOptions extends OperationsOptions {
   readonly instance: string;
-  /** Called with each error in handling an HTTP request, and with the first error of each hook. The instance continues. */
-  readonly onError: (error: unknown) => void;
 }
 
 /**

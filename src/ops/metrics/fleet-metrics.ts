@@ -201,7 +201,8 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
     for (const registry of registries) {
       if (registry.getSingleMetric(name) === undefined) continue;
       const text = await registry.getSingleMetricAsString(name);
-      const part = parts.length === 0 ? text : withoutHead(text);
+      // The lines `# HELP` and `# TYPE` stand once before the series of all registries.
+      const part = parts.length === 0 ? text : text.split('\n').slice(2).join('\n');
       if (part !== '') parts.push(part);
       if (performance.now() < turnEnds) continue;
       await setImmediate();
@@ -210,10 +211,4 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
     texts.push(parts.join('\n'));
   }
   return `${texts.join('\n\n')}\n`;
-}
-
-/** Removes the lines `# HELP` and `# TYPE` from the text of a metric. */
-function withoutHead(text: string): string {
-  const [, , ...series] = text.split('\n');
-  return series.join('\n');
 }

@@ -40,11 +40,6 @@ const counter = metricOf('counter');
 const gauge = metricOf('gauge');
 const histogram = metricOf('histogram');
 
-const REQUEST_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
-const WAIT_SECONDS = [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
-const FRESHNESS_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_600];
-const TRANSACTION_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-
 const namesOf = (lists: readonly ListDescription[]) => lists.map(({ name }) => name);
 const requestTargets = (lists: readonly ListDescription[]) => [
   { resource: [...namesOf(lists), 'login'] },
@@ -75,13 +70,13 @@ export const METRICS = {
     'cellarstream_api_request_duration_seconds',
     'Time from sending a request to the last byte of its response, or until it was given up.',
     ['resource'],
-    { buckets: REQUEST_SECONDS, zeros: requestTargets },
+    { buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30], zeros: requestTargets },
   ),
   waitSeconds: histogram(
     'cellarstream_quota_wait_seconds',
     'How long a request waited for the quota.',
     ['resource'],
-    { buckets: WAIT_SECONDS, zeros: requestTargets },
+    { buckets: [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300], zeros: requestTargets },
   ),
   quotaUsed: gauge(
     'cellarstream_quota_used_requests',
@@ -144,7 +139,7 @@ export const METRICS = {
     'cellarstream_freshness_seconds',
     'Time from the modification time of a record to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new modification time, outside of the initial snapshot.',
     ['resource'],
-    { buckets: FRESHNESS_SECONDS },
+    { buckets: [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_600] },
   ),
   scans: counter(
     'cellarstream_scans_completed_total',
@@ -255,7 +250,7 @@ export const METRICS = {
     'cellarstream_transaction_duration_seconds',
     'Time from the first message of a transaction to its end, with the images stored.',
     ['resource'],
-    { buckets: TRANSACTION_SECONDS },
+    { buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] },
   ),
   messages: counter(
     'cellarstream_kafka_messages_total',

@@ -103,9 +103,10 @@ export function metrics(options: MetricsOptions) {
       if (isKnown(resource)) held.add(resource);
       set('deletesHeld', { resource }, gone);
     },
-    onSwept: ({ resource, ...swept }) => {
+    onSwept: (swept) => {
+      const { resource, level } = swept;
       add('sweeps', { resource, deletions: deletionsOf(swept) });
-      setLevel(resource, swept.level);
+      setLevel(resource, level);
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
     onCertified: ({ resource, certificate: { proof }, level }) => {
@@ -264,9 +265,6 @@ function combinations(labels: readonly LabelName[], values: LabelValues): Labels
 const LAG_TICK_MS = 50;
 
 /** Adds the metrics of the process to a registry. To be called once per process: Node collects them until the process ends. */
-export function collectProcessMetrics(
-  register: Registry,
-  labels: Readonly<Record<string, string>> = {},
-): void {
+export function collectProcessMetrics(register: Registry, labels = {}): void {
   collectDefaultMetrics({ register, labels, eventLoopMonitoringPrecision: LAG_TICK_MS });
 }

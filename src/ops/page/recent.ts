@@ -10,8 +10,7 @@ export function changesView(): (status: Status) => void {
   const note = byId('changes-note');
   const list = keyedList<RecentStatusChange>({
     parent: byId('changes'),
-    // Equal status changes of the same time get different keys by how often an equal one occurred before in the list.
-    key: (change, place) => JSON.stringify([change, isRepeated(change, place)]),
+    key: (change) => JSON.stringify(change),
     make: (change) => {
       const { at, order, subject, subjectId, field, from, to } = change;
       const what = fieldName(subject, field);
@@ -36,14 +35,6 @@ export function changesView(): (status: Status) => void {
       return { element };
     },
   });
-  const seen = new Map<string, number>();
-  const isRepeated = (change: RecentStatusChange, place: number): number => {
-    if (place === 0) seen.clear();
-    const text = JSON.stringify(change);
-    const times = (seen.get(text) ?? 0) + 1;
-    seen.set(text, times);
-    return times;
-  };
   return ({ statusChanges }) => {
     list(statusChanges);
     show(none, statusChanges.length === 0);
@@ -72,8 +63,7 @@ export function deadLettersView(): (status: Status) => void {
   });
   const latest = keyedList<RecentDeadLetter & { readonly now: number }>({
     parent: byId('letters'),
-    key: ({ at, resource, reason, offset }, place) =>
-      [at, resource, reason, offset, place].join(' '),
+    key: ({ at, resource, reason, offset }) => [at, resource, reason, offset].join(' '),
     make: ({ at, resource, reason, offset, now }) => ({
       element: html(
         'li',
@@ -85,12 +75,8 @@ export function deadLettersView(): (status: Status) => void {
     }),
   });
   return ({ resources, deadLetters, at }) => {
-    const all = resources.flatMap((each) =>
-      Object.entries(each.deadLetters).map(([reason, letters]): Reason => ({
-        resource: each.resource,
-        reason,
-        letters,
-      })),
+    const all = resources.flatMap(({ resource, deadLetters: counts }) =>
+      Object.entries(counts).map(([reason, letters]) => ({ resource, reason, letters })),
     );
     const total = all.reduce((sum, { letters }) => sum + letters, 0);
     reasons(all.sort((a, b) => b.letters - a.letters));

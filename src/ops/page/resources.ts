@@ -62,16 +62,15 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
             : 'no changes lately'
           : `95 % within ${duration(p95Ms)}; last ${duration(lastMs)}`,
       );
-      lag.draw(series, [series.lagMs], lagText(resource, series));
-      lag.peak(Math.max(...series.lagMs.map((ms) => ms ?? 0)), duration);
+      lag.draw(series, [series.lagMs], lagText(resource, series), duration);
       const most = Math.max(...series.recordsPerSecond, ...series.eventsPerSecond);
       flow.update(rate(perSecond.events), 'events/s', `${rate(perSecond.records)} records read/s`);
       flow.draw(
         series,
         [series.recordsPerSecond, series.eventsPerSecond],
         `Throughput of ${resource} over five minutes, compressed: at most ${rate(most)} records or events a second, now ${rate(perSecond.records)} records and ${rate(perSecond.events)} events`,
+        (value) => `${rate(value)}/s`,
       );
-      flow.peak(most, (value) => `${rate(value)}/s`);
       fact(factsOf(dated));
     },
   };
@@ -196,13 +195,18 @@ function figure(name: string, options: ChartOptions) {
       setText(unit, unitText);
       setText(note, noteText);
     },
-    draw: (series: SeriesStatus, values: readonly (readonly (number | null)[])[], text: string) => {
-      const { endsAt, everyMs } = series;
+    /** Draws `values`, a line for each series; `text` describes the chart for screen readers, `inWords` formats the highest value. */
+    draw: (
+      { endsAt, everyMs }: SeriesStatus,
+      values: readonly (readonly (number | null)[])[],
+      text: string,
+      inWords: (value: number) => string,
+    ) => {
       const length = values[0]?.length ?? 0;
       const times = Array.from({ length }, (_, nth) => endsAt - (length - 1 - nth) * everyMs);
       plot.update(times, values, text);
+      const most = Math.max(...values.flat().map((value) => value ?? 0));
+      setText(top, most > 0 ? `peak ${inWords(most)}` : '');
     },
-    peak: (most: number, inWords: (value: number) => string) =>
-      setText(top, most > 0 ? `peak ${inWords(most)}` : ''),
   };
 }

@@ -159,40 +159,33 @@ export class ReadinessCheck {
     );
     for (const resource of this.#options.resources) {
       const state = this.#lists.get(resource)!;
-      const problem = connection ? this.#besides(connection, state) : this.#problemOf(state);
+      const problem = this.#problemOf(state, connection);
       if (problem) all.push({ ...problem, resource });
     }
     return all;
   }
 
-  /** Returns the most important problem of a list. Undefined if the list has none. */
-  #problemOf(state: ListState): ReadinessProblem | undefined {
+  /**
+   * Returns the most important problem of a list. Undefined if the list has none besides `connection`, the problem of all lists. The causes
+   * `stale` and `starting` follow from `connection`, and so does a problem of the list with the same cause.
+   */
+  #problemOf(
+    state: ListState,
+    connection: ActiveProblem | undefined,
+  ): ReadinessProblem | undefined {
     const { transactionBeganAt, openedAt, lastScanAt, previousIntervalMs } = state;
     const problem = this.#ifLasting(state.problem);
-    if (problem) return problemOfWait(problem);
+    if (problem && problem.cause !== connection?.cause) return problemOfWait(problem);
+    if (connection) return undefined;
     const now = this.#options.now();
     if (transactionBeganAt !== undefined && now - transactionBeganAt > MAX_COMMIT_MS) {
-      return {
-        cause: 'kafka',
-        what: 'waiting for Kafka',
-        since: transactionBeganAt,
-        error: 'no answer',
-      };
+      return problemOfWait({ cause: 'kafka', since: transactionBeganAt, error: 'no answer' });
     }
     if (openedAt === undefined) return { cause: 'starting', what: 'not claimed yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
     const intervalMs = Math.max(this.#options.pollIntervalMs, previousIntervalMs);
     if (now - lastScanAt <= Math.max(LEAST_STALE_MS, STALE_POLLS * intervalMs)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };
-  }
-
-  /**
-   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if there is none, or if it has the
-   * same cause. The causes `stale` and `starting` are not reported, because they follow from `connection`.
-   */
-  #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
-    const problem = this.#ifLasting(state.problem);
-    return problem && problem.cause !== connection.cause ? problemOfWait(problem) : undefined;
   }
 
   #ifLasting(problem: ActiveProblem | undefined): ActiveProblem | undefined {

@@ -18,10 +18,7 @@ interface ListStatusOptions {
   readonly aheadMs: () => number;
 }
 
-export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRead'> {
-  readonly lagMs: number | null;
-  readonly eventsPerSecond: number;
-}
+export type ListFigures = ReturnType<ListStatus['figures']>;
 
 const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
@@ -30,12 +27,7 @@ const RATE_SECONDS = 10;
 /** Length of a time slot of a list's time series, in ms, and the number of slots. Together they cover five minutes. */
 const [SLOT_MS, SLOTS] = [5_000, 60];
 
-const noRequests = (): Record<RequestClass, number> => ({
-  ok: 0,
-  refused: 0,
-  failed: 0,
-  unanswered: 0,
-});
+const noRequests = () => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
 /**
@@ -135,7 +127,7 @@ export class ListStatus {
   };
 
   /** Returns the figures of the list for the fleet's status. Computing the full status costs ten times as much. */
-  figures(): ListFigures {
+  figures() {
     return {
       lagMs: quantile(this.#lags.all(), 0.5),
       lookedAt: this.#reported.lookedAt,
@@ -247,12 +239,11 @@ function classOf({ status, isGone = false }: Requested): RequestClass {
 }
 
 function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClass, number> {
-  const sum = noRequests();
-  for (const one of all) for (const name of CLASSES) sum[name] += one[name];
+  const sum: Record<RequestClass, number> = noRequests();
+  const classes = Object.keys(sum) as RequestClass[];
+  for (const one of all) for (const name of classes) sum[name] += one[name];
   return sum;
 }
-
-const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
 
 /**
  * Returns why a certificate does not prove that the topic holds exactly the list's records. Null if its proof is `exact`.

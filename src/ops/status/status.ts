@@ -3,7 +3,7 @@
 import { VERSION } from '../../core/version.ts';
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
-import type { Gauges, Hooks } from '../../observe/hooks.ts';
+import type { Gauges, Hooks, QuotaUse } from '../../observe/hooks.ts';
 import { statusFieldName } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ClockSkew } from './hook-figures.ts';
@@ -12,13 +12,7 @@ import type { ReadinessOptions } from './readiness.ts';
 import { ListStatus } from './resource-status.ts';
 import type { ListFigures } from './resource-status.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
-import type {
-  LifeCycle,
-  QuotaStatus,
-  RecentDeadLetter,
-  RecentStatusChange,
-  Status,
-} from './status-json.ts';
+import type { LifeCycle, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
 import { LifeCycleModel, MAX_STATUS } from './status-life-cycle.ts';
 import { Warnings } from './warnings.ts';
 
@@ -173,13 +167,13 @@ const MAX_REASONS = 6;
 export function accountFigures(
   at: number,
   { ready, reasons, causes }: Readiness,
-  quotas: readonly QuotaStatus[],
+  quotas: readonly QuotaUse[],
   lists: readonly ListFigures[],
 ): AccountFigures {
   const lags = lists.flatMap(({ lagMs }) => lagMs ?? []);
   const looks = lists.flatMap(({ lookedAt }) => lookedAt ?? []);
   const snapshots = lists.flatMap(({ firstRead }) => (firstRead?.done === false ? firstRead : []));
-  const sum = (each: readonly number[]) => each.reduce((before, one) => before + one, 0);
+  const sum = (of: 'read' | 'total') => snapshots.reduce((before, each) => before + each[of], 0);
   return {
     at,
     ready,
@@ -188,17 +182,11 @@ export function accountFigures(
     lagMs: lags.length > 0 ? Math.max(...lags) : null,
     lookedAt: looks.length === lists.length ? Math.min(...looks) : null,
     quota: mostUsedQuota(quotas.filter(({ name }) => name !== 'login')),
-    eventsPerSecond: sum(lists.map(({ eventsPerSecond }) => eventsPerSecond)),
-    firstRead:
-      snapshots.length > 0
-        ? {
-            read: sum(snapshots.map(({ read }) => read)),
-            total: sum(snapshots.map(({ total }) => total)),
-          }
-        : null,
+    eventsPerSecond: lists.reduce((before, each) => before + each.eventsPerSecond, 0),
+    firstRead: snapshots.length > 0 ? { read: sum('read'), total: sum('total') } : null,
   };
 }
 
-function mostUsedQuota(quotas: readonly QuotaStatus[]): QuotaStatus | null {
+function mostUsedQuota(quotas: readonly QuotaUse[]): QuotaUse | null {
   return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
 }

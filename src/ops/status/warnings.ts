@@ -62,7 +62,8 @@ export class Warnings {
       this.#held.add(resource);
       this.#raise('deletions-held', resource, Infinity, heldDeletionsText(gone, known));
     },
-    onSwept: ({ resource, ...swept }) => {
+    onSwept: (swept) => {
+      const { resource } = swept;
       if (!this.#held.delete(resource)) this.#clear('deletions-held', resource);
       if (deletionsOf(swept) !== 'unknown') {
         this.#doubts.delete(resource);
