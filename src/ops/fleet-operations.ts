@@ -48,7 +48,6 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
         return { isHere: account !== undefined, json: JSON.stringify(status) };
       },
     },
-    metricsType: measured.contentType,
     onError,
   });
   return {

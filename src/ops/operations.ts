@@ -29,7 +29,6 @@ export async function openOperations({ config, onError }: OperationsOptions) {
       status: () => JSON.stringify(status()),
       metrics: metrics.text,
     },
-    metricsType: metrics.contentType,
     onError,
   });
   return { hooks, check, ...server };

@@ -44,7 +44,6 @@ describe('the status page, told', () => {
         status: () => JSON.stringify({ ...told, at: Date.now() }),
         metrics: () => '',
       },
-      metricsType: 'text/plain',
       onError: (error) => {
         throw error;
       },

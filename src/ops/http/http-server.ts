@@ -24,7 +24,6 @@ export interface HttpServerOptions {
    */
   readonly accountPage?: Page;
   readonly endpoints: StatusEndpoints;
-  readonly metricsType: string;
   /**
    * Time after which a connection without traffic is closed, in ms, such as the connection of a client that does not read. Default 15,000.
    */
@@ -42,6 +41,7 @@ export interface StatusEndpoints {
   readonly readiness: () => Awaitable<Readiness>;
   /** Returns the service's status as JSON text, without personal data. */
   readonly status: () => Awaitable<string>;
+  /** Returns the metrics in the text format of Prometheus. */
   readonly metrics: () => Awaitable<string>;
   /** Returns the status of one account. Undefined outside of a fleet. */
   readonly accountStatus?: (account: string) => Awaitable<AccountStatus>;
@@ -76,6 +76,8 @@ const MAX_ACCOUNTS = 100;
  * A longer name in a request is truncated.
  */
 const MAX_NAME = 255;
+/** Type of the metrics, as prom-client has it in `Registry.PROMETHEUS_CONTENT_TYPE`. */
+const METRICS_TYPE = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
@@ -131,7 +133,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
 type App = Hono<{ Bindings: HttpBindings }>;
 
 function routes(options: HttpServerOptions): App {
-  const { host, page, accountPage, endpoints, metricsType, idleMs = IDLE_MS, onError } = options;
+  const { host, page, accountPage, endpoints, idleMs = IDLE_MS, onError } = options;
   const { accountStatus } = endpoints;
   const metrics = atMostOncePer(REFRESH_MS, 1, endpoints.metrics);
   const wholeStatus = atMostOncePer(REFRESH_MS, 1, endpoints.status);
@@ -222,9 +224,7 @@ function routes(options: HttpServerOptions): App {
       (error) => Promise.resolve(onError(error)),
     );
   });
-  app.get('/metrics', async (context) =>
-    context.body(await metrics(''), 200, { 'content-type': metricsType }),
-  );
+  app.get('/metrics', async (context) => context.body(await metrics(''), 200, METRICS_TYPE));
   app.notFound((context) => context.text('not found\n', 404));
   app.onError((error, context) => {
     if (error instanceof HTTPException) return error.getResponse();

@@ -4,7 +4,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { HttpServer, HttpServerOptions, StatusEndpoints } from './http-server.ts';
 
 /** Data that the worker thread receives when it starts (`workerData`). */
-export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port' | 'metricsType'> {
+export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port'> {
   /** Whether the server belongs to an instance of a fleet and therefore also serves the status of single accounts. */
   readonly hasAccounts: boolean;
 }

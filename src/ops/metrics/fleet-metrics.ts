@@ -171,7 +171,6 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
     /** Counts an account that another instance has claimed although this instance had not released it. */
     onFenced: () => fenced.inc(),
     text: () => joinedText([registry, ...accounts().values()]),
-    contentType: registry.contentType,
   };
 }
 

@@ -161,7 +161,7 @@ export function metrics(options: MetricsOptions) {
     onDiscarded: () => add('imagesDiscarded', {}),
     onRestored: ({ resource, images }) => add('imagesRestored', { resource }, images),
   };
-  return { hooks, registry, text: () => registry.metrics(), contentType: registry.contentType };
+  return { hooks, registry, text: () => registry.metrics() };
 }
 
 function codeOf(error: unknown): string {

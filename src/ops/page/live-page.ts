@@ -3,12 +3,12 @@
 import type { AccountElsewhere } from '../status/status-json.ts';
 import { byId, setAttributes, setText } from './dom.ts';
 import type { ConnectionState, Verdict } from './status-verdict.ts';
-import { newVersion, updateAll } from './page-updates.ts';
+import { addressesOf, newVersion, updateAll } from './page-updates.ts';
 import type { Addresses } from './page-updates.ts';
 import { verdictView } from './verdict-view.ts';
 import { timeOfDay } from './words.ts';
 
-interface LivePageOptions<T> extends Addresses {
+interface LivePageOptions<T> {
   readonly verdictOf: (status: T | undefined, connection: ConnectionState) => Verdict;
   /** Returns the name of the account or fleet, for the page's title. */
   readonly nameOf: (status: T) => string;
@@ -52,7 +52,7 @@ export function livePage<T extends { readonly at: number; readonly version: stri
 
   const checkVersion = newVersion(() => location.reload());
   new StatusConnection<T>({
-    ...options,
+    ...addressesOf(document.body.dataset.page, location.pathname),
     onStatus: (received) => {
       status = received;
       checkVersion(received.version);

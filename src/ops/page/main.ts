@@ -1,6 +1,5 @@
 import './language.ts'; // first: it has to run before uPlot is loaded
 import type { Status } from '../status/status-json.ts';
-import { addressesOf } from './page-updates.ts';
 import { changesView, deadLettersView } from './recent.ts';
 import { byId, setText } from './dom.ts';
 import { flowView, quotasView } from './flow.ts';
@@ -18,7 +17,6 @@ const whoView = ({ account, prefix, version, since, at }: Status) => {
   setText(who, `account ${account}, topics ${prefix}.*, version ${version}, up for ${running}`);
 };
 livePage<Status>({
-  ...addressesOf(document.body.dataset.page, location.pathname),
   verdictOf,
   nameOf: ({ account }) => account,
   views: [
