@@ -16,6 +16,8 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
+/** Duration of a warning that is shown until a hook reports the end of its problem. */
+const UNTIL_ENDED = Infinity;
 /**
  * Number of consecutive sweeps (full scans) that fail to prove which records were deleted, after which a warning is shown. The warning is
  * shown only if these sweeps extend over at least ten minutes.
@@ -60,7 +62,7 @@ export class Warnings {
   readonly #ofLists = {
     onHeld: ({ resource, gone, known }) => {
       this.#held.add(resource);
-      this.#raise('deletions-held', resource, Infinity, heldDeletionsText(gone, known));
+      this.#raise('deletions-held', resource, UNTIL_ENDED, heldDeletionsText(gone, known));
     },
     onSwept: (swept) => {
       const { resource } = swept;
@@ -75,7 +77,7 @@ export class Warnings {
       this.#doubts.set(resource, { since, sweeps: sweeps + 1 });
       if (sweeps + 1 < UNPROVEN_SWEEPS || now - since < TEN_MINUTES_MS) return;
       const text = unprovenDeletionsText(this.#totalOf(resource));
-      this.#raise('deletions-unknown', resource, Infinity, text);
+      this.#raise('deletions-unknown', resource, UNTIL_ENDED, text);
     },
     onRefused: ({ resource, error }) =>
       this.#raise(
@@ -103,12 +105,12 @@ export class Warnings {
     onVolatile: ({ resource, fields }) => {
       const names = fewNames(fields);
       const text = `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`;
-      this.#raise('volatile-fields', resource, Infinity, text, names.join());
+      this.#raise('volatile-fields', resource, UNTIL_ENDED, text, names.join());
     },
     onDates: ({ resource, ...found }) => {
       const text = datesText(found);
       if (text === undefined) this.#clear('dates', resource);
-      else this.#raise('dates', resource, Infinity, text);
+      else this.#raise('dates', resource, UNTIL_ENDED, text);
     },
     onRejected: ({ resource, reason }) =>
       this.#raise(
@@ -142,7 +144,7 @@ export class Warnings {
   /**
    * Shows a warning. It replaces an earlier one with the same kind, list and detail.
    *
-   * @param forMs How long the warning is shown after the last occurrence of its problem, in ms. `Infinity`: until the problem ends.
+   * @param forMs How long the warning is shown after the last occurrence of its problem, in ms.
    * @param text Text of the warning, or a function that returns it for a given number of occurrences.
    * @param detail Distinguishes warnings of the same kind and list, such as warnings about two different troubles of a scan: they are shown
    * beside each other if their details differ.
