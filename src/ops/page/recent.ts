@@ -64,15 +64,12 @@ export function deadLettersView(): (status: Status) => void {
   const latest = keyedList<RecentDeadLetter & { readonly now: number }>({
     parent: byId('letters'),
     key: ({ at, resource, reason, offset }) => [at, resource, reason, offset].join(' '),
-    make: ({ at, resource, reason, offset, now }) => ({
-      element: html(
-        'li',
-        {},
-        html('time', { datetime: new Date(at).toISOString() }, since(at, now)),
-        ` ${resource}, page at ${count(offset)}: `,
-        html('code', {}, reason),
-      ),
-    }),
+    make: ({ at, resource, reason, offset }) => {
+      const time = html('time', { datetime: new Date(at).toISOString() });
+      const place = ` ${resource}, page at ${count(offset)}: `;
+      const element = html('li', {}, time, place, html('code', {}, reason));
+      return { element, update: ({ now }) => setText(time, since(at, now)) };
+    },
   });
   return ({ resources, deadLetters, at }) => {
     const all = resources.flatMap(({ resource, deadLetters: counts }) =>
