@@ -155,8 +155,8 @@ export function logHooks(
         'numbers of records that were read, and of events and status changes that were published, in the last `seconds`',
       );
     },
-    onSwept: ({ resource, number, records, ...swept }) => {
-      const { proof, level } = swept;
+    onSwept: (swept) => {
+      const { resource, number, records, proof, level } = swept;
       logger.debug(
         { event: 'swept', resource, number, records, proof, level },
         level === null ? 'sweep completed' : `sweep completed: ${LEVEL_WORDS[level]}`,

@@ -6,7 +6,7 @@ import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
 import { createLogger } from '../observe/log.ts';
 import type { LineLogger } from '../observe/log.ts';
-import type { Readiness } from '../ops/status/readiness.ts';
+import type { Readiness } from '../ops/status/causes.ts';
 import type { SettingsSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 

@@ -1,6 +1,6 @@
 // The experiments of `check --measure`: which requests each sends, and what it concludes from the responses. All are pure functions.
 
-import { isPagedByOffset, totalRequestOf } from '../description/description.ts';
+import { isPagedByOffset, sendsLimit, totalRequestOf } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { needsKeyOrder, showsEnd } from '../description/levels.ts';
 import { keyOrderOf } from '../streams/paging/reading-proofs.ts';
@@ -16,8 +16,6 @@ export interface Facts {
   readonly unitMs: number;
   /** Page size of the first page's request. */
   readonly size: number;
-  /** Whether the list's requests contain the page size. */
-  readonly hasSize: boolean;
   readonly first: Reply;
   /** Number of records in the list, as reported with the first page or by a separate request for the total; undefined if unknown. */
   readonly total: number | undefined;
@@ -177,8 +175,10 @@ const order = (name: string, afterMs = 0): Experiment => ({
 const limit: Experiment = {
   claim: 'limit',
   name: 'first page',
-  questions: ({ list, hasSize }) =>
-    list.limit === undefined || !hasSize ? 'the description has no limit that is sent' : [],
+  questions: ({ list }) =>
+    list.limit === undefined || !sendsLimit(list)
+      ? 'the description has no limit that is sent'
+      : [],
   judge: ({ first, size, total = 0 }) => {
     const { length } = first.rows;
     const text = `${countText(length)} returned for a page size of ${size}`;
@@ -195,8 +195,9 @@ const twiceTheLimit: Experiment = {
   claim: 'limit',
   name: 'twice the limit',
   questions: (facts) => {
-    const { size, list, hasSize } = facts;
-    if (!hasSize || list.limit === undefined) return 'the description has no limit that is sent';
+    const { size, list } = facts;
+    if (!sendsLimit(list) || list.limit === undefined)
+      return 'the description has no limit that is sent';
     return isWhole(facts) ? 'one page holds the list' : [{ offset: 0, pageSize: 2 * size }];
   },
   ifRefused: 'not refuted',
@@ -212,8 +213,8 @@ const twiceTheLimit: Experiment = {
 const offsets: Experiment = {
   claim: 'paging',
   name: 'smaller pages',
-  questions: ({ list, first, hasSize }) => {
-    if (!isPagedByOffset(list) || !hasSize) return 'requests send no offset and page size';
+  questions: ({ list, first }) => {
+    if (!isPagedByOffset(list) || !sendsLimit(list)) return 'requests send no offset and page size';
     if (first.rows.length < ENOUGH) return `the first page has fewer than ${ENOUGH} records`;
     return smallPages(list);
   },
@@ -313,14 +314,14 @@ const end: Experiment = {
   claim: 'more',
   name: 'last page and beyond',
   questions: (facts) => {
-    const { list, first, size, hasSize, total: count } = facts;
+    const { list, first, size, total: count } = facts;
     if (list.paging === 'none') return 'one response is the list';
     const last = first.rows.at(-1)?.key;
     if (isWhole(facts) && last === undefined) return EMPTY;
     if (isWhole(facts) && list.paging === 'after') {
       return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
-    if (!isPagedByOffset(list) || !hasSize)
+    if (!isPagedByOffset(list) || !sendsLimit(list))
       return 'the last page can only be reached by reading the whole list';
     if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';

@@ -3,7 +3,6 @@
 import { describeError } from '../core/errors.ts';
 import { CLAIMS } from '../description/format.ts';
 import type { Measured } from '../description/format.ts';
-import { sendsLimit } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import type { TimeFormat } from '../description/time-format.ts';
 import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
@@ -34,7 +33,6 @@ export interface MeasureListOptions {
 /** Tests a list's description against the API by experiments. One that fails is reported as `not measured`, and the next one runs. */
 export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
   const { list, times, unitMs, pause, now } = options;
-  const hasSize = sendsLimit(list);
   const size = list.limit ?? USUAL_SIZE;
   let left = MAX_REQUESTS;
   const ask = (question: Question): Promise<Reply> => {
@@ -47,43 +45,37 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   if (first.refusedWith !== undefined)
     throw new Error(`the API refused the request for the first page: status ${first.refusedWith}`);
   const startedAt = now();
-  const facts = { list, times, unitMs, size, hasSize, first, total: first.total, now: startedAt };
+  const facts = { list, times, unitMs, size, first, total: first.total, now: startedAt };
 
-  const found: Measurement[] = [];
   const inapplicable: Measurement[] = [];
-  const run = async (experiment: Experiment, spare: number): Promise<void> => {
-    const { claim, name, afterMs = 0, ifRefused, judge } = experiment;
-    const finding = (verdict: Verdict, text: string): Measurement => {
+  const run = async (experiment: Experiment, spare: number): Promise<Measurement[]> => {
+    const { name, afterMs = 0, ifRefused, judge } = experiment;
+    const finding = (verdict: Verdict, text: string, claim = experiment.claim): Measurement => {
       return { claim, verdict, measured: `${name}: ${text}` };
     };
     try {
       const questions = experiment.questions(facts);
       if (typeof questions === 'string') {
         inapplicable.push(finding('not measured', questions));
-        return;
+        return [];
       }
-      if (questions.length > left - spare) {
-        found.push(finding('not measured', `no request is left of ${MAX_REQUESTS}`));
-        return;
-      }
+      if (questions.length > left - spare)
+        return [finding('not measured', `no request is left of ${MAX_REQUESTS}`)];
       if (afterMs > 0) await pause(Math.max(0, startedAt + afterMs - now()));
       const replies: Reply[] = [];
       for (const question of questions) replies.push(await ask(question));
       if (questions[0]?.isTotal) facts.total = replies[0]!.total;
       const refusal = replies.find(({ refusedWith }) => refusedWith !== undefined);
-      if (refusal && ifRefused) {
-        found.push(finding(ifRefused, replyText(refusal)));
-        return;
-      }
-      for (const { verdict, measured, claim: other = claim } of [judge(facts, replies)].flat()) {
-        found.push({ ...finding(verdict, measured), claim: other });
-      }
+      if (refusal && ifRefused) return [finding(ifRefused, replyText(refusal))];
+      const judged = [judge(facts, replies)].flat();
+      return judged.map(({ verdict, measured, claim }) => finding(verdict, measured, claim));
     } catch (error) {
-      found.push(finding('not measured', describeError(error)));
+      return [finding('not measured', describeError(error))];
     }
   };
-  for (const experiment of EXPERIMENTS) await run(experiment, 1);
-  await run(LAST_EXPERIMENT, 0);
+  const found: Measurement[] = [];
+  for (const experiment of EXPERIMENTS) found.push(...(await run(experiment, 1)));
+  found.push(...(await run(LAST_EXPERIMENT, 0)));
   // One reason for each claim that no experiment applies to.
   for (const each of inapplicable) {
     if (!found.some(({ claim }) => claim === each.claim)) found.push(each);

@@ -9,17 +9,21 @@ export interface FleetView {
   readonly accounts: readonly FleetAccount[];
 }
 
-export type FleetState =
-  | 'running'
-  | 'starting'
-  | 'moving'
+/** States of an account of a fleet, the best state first. */
+export const FLEET_STATES = [
+  'running',
+  'starting',
+  'moving',
   /** No instance serves the account; `problem` says why. */
-  | 'without-owner'
-  | 'failed'
+  'without-owner',
+  'failed',
   /** The account's file can't be read, or its settings are invalid. */
-  | 'wrong-file'
+  'wrong-file',
   /** The account is not served for a while, because instances crashed repeatedly right after claiming it. */
-  | 'quarantined';
+  'quarantined',
+] as const;
+
+export type FleetState = (typeof FLEET_STATES)[number];
 
 export interface FleetAccount {
   readonly account: string;

@@ -1,20 +1,16 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { VERSION } from '../core/version.ts';
 import type { FleetView } from '../observe/fleet-view.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { observedAccount } from './operations.ts';
-import type { ObservedAccount } from './operations.ts';
+import type { ObservedAccount, OperationsOptions } from './operations.ts';
 import { FleetReadiness } from './status/fleet-readiness.ts';
 import { FleetStatusModel } from './status/fleet-status.ts';
 
-interface FleetOperationsOptions {
-  /** Configuration of the instance, not of one of its accounts. */
-  readonly config: Config;
+/** Options of an instance of a fleet. `config` is the configuration of the instance, not of one of its accounts. */
+interface FleetOperationsOptions extends OperationsOptions {
   readonly instance: string;
-  /** Called with each error in handling an HTTP request, and with the first error of each hook. The instance continues. */
-  readonly onError: (error: unknown) => void;
 }
 
 /**
@@ -33,7 +29,6 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
     accounts: () => new Map([...watched].map(([name, { metrics }]) => [name, metrics.registry])),
   });
   const model = new FleetStatusModel({
-    version: VERSION,
     prefix: config.topics.sharedPrefix,
     instance,
     now,
@@ -47,14 +42,12 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       readiness: ready.check,
       status: () => JSON.stringify(model.status()),
       metrics: measured.text,
+      accountStatus: (name) => {
+        const account = watched.get(name);
+        const status = account?.status() ?? model.notHere(name);
+        return { isHere: account !== undefined, json: JSON.stringify(status) };
+      },
     },
-    accountStatus: (name) => {
-      const account = watched.get(name);
-      return account
-        ? { isHere: true, json: JSON.stringify(account.status()) }
-        : { isHere: false, json: JSON.stringify(model.notHere(name)) };
-    },
-    metricsType: measured.contentType,
     onError,
   });
   return {

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { VERSION } from '../core/version.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
@@ -30,7 +29,6 @@ export async function openOperations({ config, onError }: OperationsOptions) {
       status: () => JSON.stringify(status()),
       metrics: metrics.text,
     },
-    metricsType: metrics.contentType,
     onError,
   });
   return { hooks, check, ...server };
@@ -44,14 +42,14 @@ export type Operations = Awaited<ReturnType<typeof openOperations>>;
  * @param options.ofProcess Whether the metrics include those of the process, such as memory and CPU time.
  */
 export function observedAccount(
-  { account, description, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
+  { account, description, resources, topics, poll: { intervalMs: pollIntervalMs = 0 } }: Config,
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());
   const { check, hooks } = new ReadinessCheck({ description, resources, pollIntervalMs, now });
   const common = { account, description, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
-  const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
+  const model = new StatusModel({ ...common, prefix: topics.prefix, now });
   return {
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,

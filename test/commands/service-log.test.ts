@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { logReadiness, logSettings } from '../../src/commands/service-log.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import type { Readiness } from '../../src/ops/status/readiness.ts';
+import type { Readiness } from '../../src/ops/status/causes.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 import { lineLogger } from '../support/line-logger.ts';
 

@@ -3,8 +3,9 @@ import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics
 import type { FleetMetric } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS, labelValues, OTHER } from '../../src/ops/metrics/metric-labels.ts';
 import type { Label } from '../../src/ops/metrics/metric-labels.ts';
-import { METRICS, PROCESS_METRICS } from '../../src/ops/metrics/metric-table.ts';
+import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../src/ops/metrics/metric-table.ts';
+import { PROCESS_METRICS } from '../ops/metrics/process-metrics.ts';
 
 /** docs/metrics.md, made of the table of metrics. */
 export function metricsText(): string {

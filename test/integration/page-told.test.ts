@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WINE } from '../../src/description/wine/wine.ts';
-import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
+import { openHttpServer, pageOf } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
 import { StatusModel } from '../../src/ops/status/status.ts';
 import type { LifeCycle, Status } from '../../src/ops/status/status-json.ts';
@@ -23,7 +24,7 @@ describe('the status page, told', () => {
 
   const { status, hooks } = new StatusModel({
     description: WINE,
-    version: '1.0.0',
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders'],
@@ -36,14 +37,13 @@ describe('the status page, told', () => {
     server = await openHttpServer({
       host: '127.0.0.1',
       port: 0,
-      page: loadPage(PAGE),
+      page: pageOf(readFileSync(PAGE, 'utf8')),
       endpoints: {
         alive: () => true,
         readiness: () => ({ ready: true, reasons: [], causes: [] }),
         status: () => JSON.stringify({ ...told, at: Date.now() }),
         metrics: () => '',
       },
-      metricsType: 'text/plain',
       onError: (error) => {
         throw error;
       },

@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import type { ServerOptions } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -12,17 +11,19 @@ import { HTTPException } from 'hono/http-exception';
 import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Readiness } from '../status/readiness.ts';
+import type { Readiness } from '../status/causes.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
   /** TCP port to listen on; 0: any free port. */
   readonly port: number;
   readonly page: Page;
+  /**
+   * Page that is served at `/accounts/NAME`. It is the same for all accounts: its script requests the status of account NAME. Undefined
+   * outside of a fleet.
+   */
+  readonly accountPage?: Page;
   readonly endpoints: StatusEndpoints;
-  /** Status pages of single accounts. Undefined outside of a fleet. */
-  readonly accounts?: AccountStatusEndpoints | undefined;
-  readonly metricsType: string;
   /**
    * Time after which a connection without traffic is closed, in ms, such as the connection of a client that does not read. Default 15,000.
    */
@@ -40,13 +41,10 @@ export interface StatusEndpoints {
   readonly readiness: () => Awaitable<Readiness>;
   /** Returns the service's status as JSON text, without personal data. */
   readonly status: () => Awaitable<string>;
+  /** Returns the metrics in the text format of Prometheus. */
   readonly metrics: () => Awaitable<string>;
-}
-
-export interface AccountStatusEndpoints {
-  /** Page that is served at `/accounts/NAME`. It is the same for all accounts: its script requests the status of account NAME. */
-  readonly page: Page;
-  readonly status: (account: string) => Awaitable<AccountStatus>;
+  /** Returns the status of one account. Undefined outside of a fleet. */
+  readonly accountStatus?: (account: string) => Awaitable<AccountStatus>;
 }
 
 interface AccountStatus {
@@ -78,6 +76,8 @@ const MAX_ACCOUNTS = 100;
  * A longer name in a request is truncated.
  */
 const MAX_NAME = 255;
+/** Type of the metrics, as prom-client has it in `Registry.PROMETHEUS_CONTENT_TYPE`. */
+const METRICS_TYPE = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
@@ -110,9 +110,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   });
   const server = createServer(
     { ...LIMITS, headersTimeout: headersTimeoutMs },
-    (request, response) => {
-      void answer(request, response);
-    },
+    (request, response) => void answer(request, response),
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
@@ -135,10 +133,17 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
 type App = Hono<{ Bindings: HttpBindings }>;
 
 function routes(options: HttpServerOptions): App {
-  const { host, page, endpoints, accounts, metricsType, idleMs = IDLE_MS, onError } = options;
-  const metrics = atMostOncePer(REFRESH_MS, 1, () => endpoints.metrics());
-  const status = accountStatusReader(options);
-  const pages = [page, ...(accounts ? [accounts.page] : [])];
+  const { host, page, accountPage, endpoints, idleMs = IDLE_MS, onError } = options;
+  const { accountStatus } = endpoints;
+  const metrics = atMostOncePer(REFRESH_MS, 1, endpoints.metrics);
+  const wholeStatus = atMostOncePer(REFRESH_MS, 1, endpoints.status);
+  const statusOf = accountStatus && atMostOncePer(REFRESH_MS, MAX_ACCOUNTS, accountStatus);
+  /** Returns the status of one account, or that of the whole service or fleet if no account is given. */
+  const status = async (account: string | undefined): Promise<AccountStatus> =>
+    statusOf && account !== undefined
+      ? statusOf(account.slice(0, MAX_NAME))
+      : { isHere: true, json: await wholeStatus('') };
+  const pages = [page, ...(accountPage ? [accountPage] : [])];
   let streams = 0;
 
   const app: App = new Hono();
@@ -175,7 +180,7 @@ function routes(options: HttpServerOptions): App {
     }),
   );
   app.get('/', (context) => context.html(page.html));
-  if (accounts) app.get('/accounts/:account', (context) => context.html(accounts.page.html));
+  if (accountPage) app.get('/accounts/:account', (context) => context.html(accountPage.html));
   app.get('/healthz', async (context) => {
     const isAlive = await Promise.resolve(endpoints.alive()).catch(() => false);
     return isAlive ? context.text('alive\n') : context.text('stuck\n', 503);
@@ -219,9 +224,7 @@ function routes(options: HttpServerOptions): App {
       (error) => Promise.resolve(onError(error)),
     );
   });
-  app.get('/metrics', async (context) =>
-    context.body(await metrics(''), 200, { 'content-type': metricsType }),
-  );
+  app.get('/metrics', async (context) => context.body(await metrics(''), 200, METRICS_TYPE));
   app.notFound((context) => context.text('not found\n', 404));
   app.onError((error, context) => {
     if (error instanceof HTTPException) return error.getResponse();
@@ -229,22 +232,6 @@ function routes(options: HttpServerOptions): App {
     return context.text('internal error: see the log\n', 500);
   });
   return app;
-}
-
-/**
- * Returns a function that reads the status of one account, or that of the whole service or fleet if no account is given. A status is cached
- * for {@link REFRESH_MS}.
- */
-function accountStatusReader({
-  endpoints,
-  accounts,
-}: HttpServerOptions): (account: string | undefined) => Promise<AccountStatus> {
-  const ofAll = atMostOncePer(REFRESH_MS, 1, () => endpoints.status());
-  const ofAccount = accounts && atMostOncePer(REFRESH_MS, MAX_ACCOUNTS, accounts.status);
-  return async (account) =>
-    ofAccount && account !== undefined
-      ? ofAccount(account.slice(0, MAX_NAME))
-      : { isHere: true, json: await ofAll('') };
 }
 
 /**
@@ -288,20 +275,16 @@ async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean
 }
 
 function listenError(host: string, port: number, cause: NodeJS.ErrnoException): CellarstreamError {
-  const [name, advice] =
-    cause.code === 'EADDRINUSE'
-      ? [
-          'HTTP_PORT',
-          `is in use on ${host}: stop the process that listens there, or set another port`,
-        ]
-      : cause.code === 'EACCES'
-        ? ['HTTP_PORT', 'requires a privileged user: set a port above 1023']
-        : [
-            'HTTP_HOST',
-            `can't be bound (${cause.code ?? cause.message}): set an address of this machine`,
-          ];
-  const value = name === 'HTTP_PORT' ? `${name} ${port}` : `${name} ${host}`;
-  return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
+  const { code = cause.message } = cause;
+  const portAdvice: Readonly<Record<string, string>> = {
+    EADDRINUSE: `is in use on ${host}: stop the process that listens there, or set another port`,
+    EACCES: 'requires a privileged user: set a port above 1023',
+  };
+  const advice = portAdvice[code];
+  const [settings, text] = advice
+    ? ['HTTP_PORT', `HTTP_PORT ${port} ${advice}`]
+    : ['HTTP_HOST', `HTTP_HOST ${host} can't be bound (${code}): set an address of this machine`];
+  return new CellarstreamError('SETTINGS', text, { context: { settings } });
 }
 
 export interface Page {
@@ -311,28 +294,22 @@ export interface Page {
   readonly styleHashes: string[];
 }
 
-/** The status pages: of a service with one account, of a fleet, and of one account in a fleet. */
-type PageName = 'page' | 'fleet' | 'account';
-
 /**
- * Reads a status page from a file: from the given URL, or by name from the file that scripts/build-page.mjs has built next to the compiled
- * code.
+ * Reads a status page from the file that scripts/build-page.mjs has built next to the compiled code: the page of a service with one account
+ * (`page`), of a fleet, or of one account in a fleet.
  */
-export function loadPage(page: PageName | URL): Page {
-  const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
-  return pageOf(readFileSync(fileURLToPath(file), 'utf8'));
+export function loadPage(name: 'page' | 'fleet' | 'account'): Page {
+  return pageOf(readFileSync(new URL(`../${name}.html`, import.meta.url), 'utf8'));
 }
 
 export function pageOf(html: string): Page {
+  const hashesOf = (element: RegExp) =>
+    [...html.matchAll(element)].map(
+      ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+    );
   return {
     html,
-    scriptHashes: hashesOf(html, /<script\b[^>]*>([\s\S]*?)<\/script>/g),
-    styleHashes: hashesOf(html, /<style\b[^>]*>([\s\S]*?)<\/style>/g),
+    scriptHashes: hashesOf(/<script\b[^>]*>([\s\S]*?)<\/script>/g),
+    styleHashes: hashesOf(/<style\b[^>]*>([\s\S]*?)<\/style>/g),
   };
-}
-
-function hashesOf(html: string, element: RegExp): string[] {
-  return [...html.matchAll(element)].map(
-    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
-  );
 }

@@ -1,24 +1,16 @@
 import { Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { CellarstreamError } from '../../core/errors.ts';
-import type {
-  AccountStatusEndpoints,
-  StatusEndpoints,
-  HttpServer,
-  HttpServerOptions,
-} from './http-server.ts';
+import type { HttpServer, HttpServerOptions, StatusEndpoints } from './http-server.ts';
 
 /** Data that the worker thread receives when it starts (`workerData`). */
-export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port' | 'metricsType'> {
+export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port'> {
   /** Whether the server belongs to an instance of a fleet and therefore also serves the status of single accounts. */
   readonly hasAccounts: boolean;
 }
 
 /** Calls that the worker thread makes to the service in the main thread, by messages. */
-export interface ServiceCalls extends StatusEndpoints {
-  /** Returns the status of one account. Called only in an instance of a fleet. */
-  readonly accountStatus: AccountStatusEndpoints['status'];
-}
+export type ServiceCalls = Required<StatusEndpoints>;
 
 export type WorkerMessage =
   | { readonly kind: 'listening'; readonly url: string }
@@ -40,30 +32,22 @@ export type ServiceMessage = { readonly result: unknown } | { readonly error: st
 
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
-interface HttpThreadOptions extends Pick<
-  HttpServerOptions,
-  'host' | 'port' | 'metricsType' | 'endpoints' | 'onError'
-> {
-  /** Returns the status of one account. Undefined outside of a fleet. */
-  readonly accountStatus?: AccountStatusEndpoints['status'];
-}
-
 /**
  * Runs the HTTP server in a worker thread. The pipeline's thread only computes status and metrics, once a second at most, however many
  * requests clients send; and `/healthz` can report that the pipeline's thread is stuck.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openHttpThread(options: HttpThreadOptions): Promise<HttpServer> {
-  const { endpoints, accountStatus, onError, ...address } = options;
-  const workerData: ThreadData = { ...address, hasAccounts: accountStatus !== undefined };
+export async function openHttpThread(
+  options: Omit<HttpServerOptions, 'page' | 'accountPage'>,
+): Promise<HttpServer> {
+  const { endpoints, onError, ...address } = options;
+  const workerData: ThreadData = { ...address, hasAccounts: 'accountStatus' in endpoints };
   const worker = new Worker(THREAD, { workerData });
   const answer = async ({ what, argument, answerTo }: ServiceCall): Promise<void> => {
     const reply = (message: ServiceMessage) => answerTo.postMessage(message);
     try {
-      reply({
-        result: await (what === 'accountStatus' ? accountStatus?.(argument) : endpoints[what]()),
-      });
+      reply({ result: await endpoints[what]?.(argument) });
     } catch (error) {
       onError(error);
       reply({ error: `the service failed to return ${what}: its own error is logged` });
@@ -78,12 +62,10 @@ export async function openHttpThread(options: HttpThreadOptions): Promise<HttpSe
       if (message.kind === 'question') void answer(message);
       else if (message.kind === 'trouble') onError(new Error(message.text));
       else if (message.kind === 'listening') resolve(message.url);
-      else
-        reject(
-          new CellarstreamError('SETTINGS', message.message, {
-            context: { settings: message.settings },
-          }),
-        );
+      else {
+        const { message: text, settings } = message;
+        reject(new CellarstreamError('SETTINGS', text, { context: { settings } }));
+      }
     });
   });
   return {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { MessageChannel, parentPort, workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 import { loadPage, openHttpServer } from './http-server.ts';
 import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './http-thread.ts';
@@ -10,16 +11,15 @@ import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './
 const STUCK_MS = 5_000;
 
 const port = parentPort!;
-const send = (message: WorkerMessage) => port.postMessage(message);
+const send = (message: WorkerMessage, transferred: readonly MessagePort[] = []) =>
+  port.postMessage(message, transferred);
 
 async function call<K extends keyof ServiceCalls>(
   what: K,
   argument = '',
 ): Promise<Awaited<ReturnType<ServiceCalls[K]>>> {
   const { port1: answers, port2: answerTo } = new MessageChannel();
-  port.postMessage({ kind: 'question', what, argument, answerTo } satisfies WorkerMessage, [
-    answerTo,
-  ]);
+  send({ kind: 'question', what, argument, answerTo }, [answerTo]);
   try {
     const late = AbortSignal.timeout(STUCK_MS);
     const [answer] = (await once(answers, 'message', { signal: late })) as [ServiceMessage];
@@ -38,24 +38,20 @@ async function call<K extends keyof ServiceCalls>(
 
 try {
   const { hasAccounts, ...address } = workerData as ThreadData;
-  const server = await openHttpServer({
+  const { url } = await openHttpServer({
     ...address,
     page: loadPage(hasAccounts ? 'fleet' : 'page'),
+    ...(hasAccounts && { accountPage: loadPage('account') }),
     endpoints: {
       alive: () => call('alive'),
       readiness: () => call('readiness'),
       status: () => call('status'),
       metrics: () => call('metrics'),
+      ...(hasAccounts && { accountStatus: (account) => call('accountStatus', account) }),
     },
-    ...(hasAccounts && {
-      accounts: {
-        page: loadPage('account'),
-        status: (account) => call('accountStatus', account),
-      },
-    }),
     onError: (error) => send({ kind: 'trouble', text: describeError(error) }),
   });
-  send({ kind: 'listening', url: server.url });
+  send({ kind: 'listening', url });
 } catch (error) {
   if (!(error instanceof CellarstreamError)) throw error;
   const { message, context } = error;

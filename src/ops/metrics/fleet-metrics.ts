@@ -3,22 +3,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from '../../core/version.ts';
-import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
-import { valuesOf } from './metric-labels.ts';
+import { FLEET_STATES } from '../../observe/fleet-view.ts';
+import type { FleetView } from '../../observe/fleet-view.ts';
 import type { Label } from './metric-labels.ts';
 import { metricOf } from './metric-table.ts';
 import type { Metric } from './metric-table.ts';
 import { collectProcessMetrics } from './metrics.ts';
-
-const FLEET_STATES = valuesOf<FleetState>({
-  running: 0,
-  starting: 0,
-  moving: 0,
-  'without-owner': 0,
-  failed: 0,
-  'wrong-file': 0,
-  quarantined: 0,
-});
 
 /**
  * Labels of the fleet's metrics. Labels without `values` hold names of accounts, names of instances or versions, so the number of their
@@ -57,19 +47,16 @@ export const FLEET_METRICS = {
   ready: gauge(
     'cellarstream_fleet_instance_ready',
     'Whether this instance is ready, as /readyz says: 1 or 0.',
-    [],
   ),
   inGroup: gauge(
     'cellarstream_fleet_in_group',
     'Whether this instance is a member of the group: 1 or 0.',
-    [],
   ),
   generation: gauge(
     'cellarstream_fleet_generation',
     'Generation of the group that this instance is a member of. An instance with a lower generation than the others is no longer a member.',
-    [],
   ),
-  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.', []),
+  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.'),
   accounts: gauge(
     'cellarstream_fleet_accounts',
     'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
@@ -99,7 +86,6 @@ export const FLEET_METRICS = {
   fenced: counter(
     'cellarstream_fleet_fenced_total',
     'How often another instance claimed an account that this one had not released.',
-    [],
   ),
 } satisfies Record<string, FleetMetric>;
 
@@ -185,7 +171,6 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
     /** Counts an account that another instance has claimed although this instance had not released it. */
     onFenced: () => fenced.inc(),
     text: () => joinedText([registry, ...accounts().values()]),
-    contentType: registry.contentType,
   };
 }
 
@@ -215,7 +200,8 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
     for (const registry of registries) {
       if (registry.getSingleMetric(name) === undefined) continue;
       const text = await registry.getSingleMetricAsString(name);
-      const part = parts.length === 0 ? text : withoutHead(text);
+      // The lines `# HELP` and `# TYPE` stand once before the series of all registries.
+      const part = parts.length === 0 ? text : text.split('\n').slice(2).join('\n');
       if (part !== '') parts.push(part);
       if (performance.now() < turnEnds) continue;
       await setImmediate();
@@ -224,10 +210,4 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
     texts.push(parts.join('\n'));
   }
   return `${texts.join('\n\n')}\n`;
-}
-
-/** Removes the lines `# HELP` and `# TYPE` from the text of a metric. */
-function withoutHead(text: string): string {
-  const [, , ...series] = text.split('\n');
-  return series.join('\n');
 }

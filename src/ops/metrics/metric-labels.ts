@@ -5,9 +5,9 @@ import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
 import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
-import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import type { RejectReason } from '../../streams/records/records.ts';
-import type { Cause } from '../status/readiness.ts';
+import { CAUSES } from '../status/causes.ts';
+import { SCAN_TROUBLES } from '../status/warnings.ts';
 
 export interface Label {
   /** Meaning of the label, in Markdown. */
@@ -59,21 +59,7 @@ export const LABELS = {
   field: { help: 'the name of the status field in that object' },
   trouble: {
     help: '`stepped-back`: a page has no anchor, the previous page is read again; `adrift`: too many steps back, the scan starts over; `expired`: the server refused the cursor of the next page, the scan starts over; `shifted`: a page repeats records of the page before it although pages do not overlap, records may be missing; `reordered`: the list has no total order; `short`: fewer records than the total of the list; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server reports a next page forever, the scan ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server changes `offset`, the list is read in pages whose offset is a multiple of their size; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are requested; `cut`: the API seems to serve only the first part of the list, so that its last records are found by polls alone',
-    values: valuesOf<ScanTrouble>({
-      'stepped-back': 0,
-      adrift: 0,
-      expired: 0,
-      shifted: 0,
-      reordered: 0,
-      short: 0,
-      unsettled: 0,
-      endless: 0,
-      gap: 0,
-      misplaced: 0,
-      blind: 0,
-      smaller: 0,
-      cut: 0,
-    }),
+    values: SCAN_TROUBLES,
   },
   service: {
     help: 'what did not answer',
@@ -142,16 +128,7 @@ export const LABELS = {
   },
   cause: {
     help: 'why the service is not ready',
-    values: valuesOf<Cause>({
-      login: 0,
-      kafka: 0,
-      registry: 0,
-      api: 0,
-      state: 0,
-      failed: 0,
-      starting: 0,
-      stale: 0,
-    }),
+    values: CAUSES,
   },
 } as const satisfies Record<string, Label>;
 
@@ -180,6 +157,6 @@ export function boundedLabel(allowed: LabelValues, name: string, value: string):
 }
 
 /** Returns all members of a union of strings, which are given as the keys of an object so that the compiler reports omitted ones. */
-export function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
+function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

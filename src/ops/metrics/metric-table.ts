@@ -27,22 +27,18 @@ export interface Metric {
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }
 
+// NoInfer: a metric without labels has none, instead of all that its table allows.
 export const metricOf =
   <T extends MetricType>(type: T) =>
-  <const L extends readonly string[]>(
+  <const L extends readonly string[] = readonly []>(
     name: string,
     help: string,
-    labels: L,
+    labels: L | [] = [],
     more: Pick<Metric, 'buckets' | 'zeros'> = {},
-  ) => ({ type, name, help, labels, ...more });
+  ) => ({ type, name, help, labels: labels as NoInfer<L>, ...more });
 const counter = metricOf('counter');
 const gauge = metricOf('gauge');
 const histogram = metricOf('histogram');
-
-const REQUEST_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
-const WAIT_SECONDS = [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
-const FRESHNESS_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_600];
-const TRANSACTION_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const namesOf = (lists: readonly ListDescription[]) => lists.map(({ name }) => name);
 const requestTargets = (lists: readonly ListDescription[]) => [
@@ -54,7 +50,7 @@ export const METRICS = {
     'version',
     'node',
   ]),
-  ready: gauge('cellarstream_ready', 'Whether the service is ready, as /readyz says: 1 or 0.', []),
+  ready: gauge('cellarstream_ready', 'Whether the service is ready, as /readyz says: 1 or 0.'),
   notReady: gauge(
     'cellarstream_not_ready',
     'Why the service is not ready: 1 for each cause that applies, else 0.',
@@ -63,7 +59,6 @@ export const METRICS = {
   pollInterval: gauge(
     'cellarstream_poll_interval_seconds',
     'Pause between two polls, as POLL_INTERVAL_MS sets it; 0: polls as often as the quota allows.',
-    [],
   ),
   requests: counter(
     'cellarstream_api_requests_total',
@@ -75,13 +70,13 @@ export const METRICS = {
     'cellarstream_api_request_duration_seconds',
     'Time from sending a request to the last byte of its response, or until it was given up.',
     ['resource'],
-    { buckets: REQUEST_SECONDS, zeros: requestTargets },
+    { buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30], zeros: requestTargets },
   ),
   waitSeconds: histogram(
     'cellarstream_quota_wait_seconds',
     'How long a request waited for the quota.',
     ['resource'],
-    { buckets: WAIT_SECONDS, zeros: requestTargets },
+    { buckets: [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300], zeros: requestTargets },
   ),
   quotaUsed: gauge(
     'cellarstream_quota_used_requests',
@@ -93,21 +88,18 @@ export const METRICS = {
     'The quota: most requests in any minute.',
     ['resource'],
   ),
-  logins: counter('cellarstream_token_refreshes_total', 'Logins that gave a token.', []),
+  logins: counter('cellarstream_token_refreshes_total', 'Logins that gave a token.'),
   tokenIssued: gauge(
     'cellarstream_token_issued_timestamp_seconds',
     'When the API gave the current token, by the clock of this machine.',
-    [],
   ),
   tokenExpiry: gauge(
     'cellarstream_token_expiry_timestamp_seconds',
     'When the current token expires, by the clock of this machine.',
-    [],
   ),
   clockAhead: gauge(
     'cellarstream_api_clock_ahead_seconds',
     "How far the API's clock is ahead of this machine's, to a second, by the last login that shows it; 0 if the difference is less than two seconds plus the time of that login.",
-    [],
   ),
   pagesDropped: counter(
     'cellarstream_pages_dropped_total',
@@ -147,7 +139,7 @@ export const METRICS = {
     'cellarstream_freshness_seconds',
     'Time from the modification time of a record to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new modification time, outside of the initial snapshot.',
     ['resource'],
-    { buckets: FRESHNESS_SECONDS },
+    { buckets: [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_600] },
   ),
   scans: counter(
     'cellarstream_scans_completed_total',
@@ -237,7 +229,6 @@ export const METRICS = {
   imagesDiscarded: counter(
     'cellarstream_image_stores_discarded_total',
     'How often the image store was damaged and discarded.',
-    [],
   ),
   deadLetters: counter('cellarstream_dead_letters_total', 'Records that went to dead letters.', [
     'resource',
@@ -259,7 +250,7 @@ export const METRICS = {
     'cellarstream_transaction_duration_seconds',
     'Time from the first message of a transaction to its end, with the images stored.',
     ['resource'],
-    { buckets: TRANSACTION_SECONDS },
+    { buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] },
   ),
   messages: counter(
     'cellarstream_kafka_messages_total',
@@ -319,34 +310,11 @@ export const METRICS = {
   signalsIgnored: counter(
     'cellarstream_signals_ignored_total',
     'Messages in the signals topic that are not valid signals and are ignored.',
-    [],
   ),
   signalFailures: counter(
     'cellarstream_signal_failures_total',
     'How often signals could not be read or answered.',
-    [],
   ),
 } satisfies Record<string, Metric>;
 
 export type MetricTable = typeof METRICS;
-
-/**
- * Metrics of the process that prom-client collects and that dashboards and alerts use. Outside of a fleet they also have the label
- * `account`.
- */
-export const PROCESS_METRICS = [
-  ['process_start_time_seconds', 'gauge', 'When the process was started.'],
-  ['process_cpu_seconds_total', 'counter', 'Time of processors used.'],
-  ['process_resident_memory_bytes', 'gauge', 'Memory of the process.'],
-  ['process_open_fds', 'gauge', 'Open files and connections.'],
-  ['process_max_fds', 'gauge', 'Highest number of open files and connections that is allowed.'],
-  ['nodejs_heap_size_used_bytes', 'gauge', "Memory of JavaScript's objects."],
-  ['nodejs_heap_size_total_bytes', 'gauge', 'Memory reserved for JavaScript objects.'],
-  ['nodejs_external_memory_bytes', 'gauge', 'Memory of buffers.'],
-  [
-    'nodejs_eventloop_lag_p99_seconds',
-    'gauge',
-    'Delay of the event loop: 99th percentile, since the last scrape, of the time that a timer of 50 ms took.',
-  ],
-  ['nodejs_gc_duration_seconds', 'histogram', 'Pauses for the collection of garbage, by `kind`.'],
-] as const satisfies readonly (readonly [name: string, type: MetricType, help: string])[];

@@ -3,32 +3,23 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CellarstreamError } from '../../core/errors.ts';
 import { VERSION } from '../../core/version.ts';
-import { listNamed } from '../../description/description.ts';
-import type { ApiDescription, ListDescription } from '../../description/description.ts';
-import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
+import { listsNamed } from '../../description/description.ts';
+import type { Gauges, Hooks } from '../../observe/hooks.ts';
 import { READING_LEVELS } from '../../schemas/events/certificate.ts';
 import type { ReadingLevel } from '../../schemas/events/certificate.ts';
 import { ClockSkew, countPage, changeTime, deletionsOf } from '../status/hook-figures.ts';
-import { causeOf } from '../status/readiness.ts';
-import type { Readiness } from '../status/readiness.ts';
+import { CAUSES, dependencyOf } from '../status/causes.ts';
+import type { StatusOptions } from '../status/status.ts';
 import { boundedLabel, LABELS, labelValues, OTHER, statusLabel } from './metric-labels.ts';
 import type { LabelName, LabelValues } from './metric-labels.ts';
 import { METRICS } from './metric-table.ts';
 import type { Metric, MetricTable, MetricType } from './metric-table.ts';
 
-interface MetricsOptions {
-  readonly account: string;
-  readonly description: ApiDescription;
-  /** Names of the lists that the service reads. */
-  readonly resources: readonly string[];
-  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
-  readonly pollIntervalMs?: number | undefined;
+interface MetricsOptions extends Omit<StatusOptions, 'prefix' | 'now'> {
   /** Returns epoch ms of the machine's own clock, with which Prometheus compares timestamps. Default Date.now. */
   readonly wallClock?: () => number;
-  /** Returns the readiness of the service. If it is omitted, `cellarstream_ready` and `cellarstream_not_ready` have no series. */
-  readonly readiness?: () => Readiness;
-  /** Whether to include the metrics of the process. Only one call per process may set it to true. Default true. */
-  readonly ofProcess?: boolean;
+  /** Whether to include the metrics of the process. Only one call per process may set it to true. */
+  readonly ofProcess: boolean;
 }
 
 /**
@@ -45,15 +36,7 @@ const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
  * running.
  */
 export function metrics(options: MetricsOptions) {
-  const {
-    account,
-    description,
-    resources,
-    pollIntervalMs = 0,
-    wallClock = Date.now,
-    readiness,
-  } = options;
-  const { ofProcess = true } = options;
+  const { account, resources, pollIntervalMs, wallClock = Date.now, readiness } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
   const clocks = new ClockSkew();
@@ -61,31 +44,21 @@ export function metrics(options: MetricsOptions) {
   /** Lists whose current sweep has deletions that are held back. */
   const held = new Set<string>();
 
-  const { add, set, observe } = new Recorder({
-    registry,
-    account,
-    allowed: labelValues(description),
-    lists: resources.map((resource) => listNamed(description, resource)),
-    collect: {
-      quotaUsed: () =>
-        gauges?.quotas().forEach(({ name, used }) => set('quotaUsed', { resource: name }, used)),
-      quotaLimit: () =>
-        gauges?.quotas().forEach(({ name, limit }) => set('quotaLimit', { resource: name }, limit)),
-      ready: () => {
-        if (readiness) set('ready', {}, Number(readiness().ready));
-      },
-      notReady: () => {
-        if (!readiness) return;
-        const { causes } = readiness();
-        for (const cause of LABELS.cause.values)
-          set('notReady', { cause }, Number(causes.includes(cause)));
-      },
+  const { add, set, observe } = new Recorder(registry, options, {
+    quotaUsed: () =>
+      gauges?.quotas().forEach(({ name, used }) => set('quotaUsed', { resource: name }, used)),
+    quotaLimit: () =>
+      gauges?.quotas().forEach(({ name, limit }) => set('quotaLimit', { resource: name }, limit)),
+    ready: () => set('ready', {}, Number(readiness().ready)),
+    notReady: () => {
+      const { causes } = readiness();
+      for (const cause of CAUSES) set('notReady', { cause }, Number(causes.includes(cause)));
     },
   });
   set('build', { version: VERSION, node: process.version }, 1);
   set('pollInterval', {}, pollIntervalMs / 1_000);
   for (const resource of resources) set('exactCertificate', { resource }, wallClock() / 1_000);
-  if (ofProcess) collectProcessMetrics(registry, { account });
+  if (options.ofProcess) collectProcessMetrics(registry, { account });
 
   const isKnown = (resource: string) => resources.includes(resource);
   const scanned = (resource: string, lane: string) => {
@@ -95,25 +68,6 @@ export function metrics(options: MetricsOptions) {
   const setLevel = (resource: string, level: ReadingLevel | null) => {
     for (const each of READING_LEVELS)
       set('readingLevel', { resource, level: each }, Number(each === level));
-  };
-  const onPublished = (page: Published) => {
-    const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
-    const { read, events } = countPage(page);
-    add('recordsRead', { resource, lane }, read);
-    add('recordsUnchanged', { resource, lane }, unchanged);
-    for (const op of LABELS.op.values)
-      if (events[op] > 0) add('events', { resource, op }, events[op]);
-    if (FRESH_LANES.has(lane)) {
-      const made = changes.map(changeTime).filter((instant) => instant !== null);
-      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs - ms) / 1_000);
-      observe('freshness', { resource }, ...seconds);
-    }
-    for (const { change } of statusChanges) {
-      add('statusChanges', { resource, subject: change.subject, field: change.field });
-    }
-    set('images', { resource }, known);
-    set('failed', { resource }, 0);
-    if (completes) scanned(resource, lane);
   };
 
   const hooks: Hooks = {
@@ -149,9 +103,10 @@ export function metrics(options: MetricsOptions) {
       if (isKnown(resource)) held.add(resource);
       set('deletesHeld', { resource }, gone);
     },
-    onSwept: ({ resource, ...swept }) => {
+    onSwept: (swept) => {
+      const { resource, level } = swept;
       add('sweeps', { resource, deletions: deletionsOf(swept) });
-      setLevel(resource, swept.level);
+      setLevel(resource, level);
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
     onCertified: ({ resource, certificate: { proof }, level }) => {
@@ -170,7 +125,25 @@ export function metrics(options: MetricsOptions) {
       observe('transactionSeconds', { resource }, elapsedMs / 1_000);
       if (outcome === 'committed') add('messages', { resource }, messages);
     },
-    onPublished,
+    onPublished: (page) => {
+      const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
+      const { read, events } = countPage(page);
+      add('recordsRead', { resource, lane }, read);
+      add('recordsUnchanged', { resource, lane }, unchanged);
+      for (const op of LABELS.op.values)
+        if (events[op] > 0) add('events', { resource, op }, events[op]);
+      if (FRESH_LANES.has(lane)) {
+        const made = changes.map(changeTime).filter((instant) => instant !== null);
+        const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs - ms) / 1_000);
+        observe('freshness', { resource }, ...seconds);
+      }
+      for (const { change } of statusChanges) {
+        add('statusChanges', { resource, subject: change.subject, field: change.field });
+      }
+      set('images', { resource }, known);
+      set('failed', { resource }, 0);
+      if (completes) scanned(resource, lane);
+    },
     onProgress: ({ resource, read, total, done }) => {
       set('firstReadRead', { resource }, read);
       set('firstReadExpected', { resource }, total);
@@ -181,15 +154,14 @@ export function metrics(options: MetricsOptions) {
     onDropped: ({ resource }) => add('pagesDropped', { resource }),
     onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
     onRetry: ({ what, resource = 'all', error }) =>
-      add('retries', { service: causeOf(what), resource, code: codeOf(error) }),
+      add('retries', { service: dependencyOf(what), resource, code: codeOf(error) }),
     onResync: ({ resource, status }) => add('resyncs', { resource, result: status }),
     onSignalIgnored: () => add('signalsIgnored', {}),
     onSignalsFailed: () => add('signalFailures', {}),
     onDiscarded: () => add('imagesDiscarded', {}),
     onRestored: ({ resource, images }) => add('imagesRestored', { resource }, images),
   };
-  const { contentType } = registry;
-  return { hooks, registry, text: () => registry.metrics(), contentType };
+  return { hooks, registry, text: () => registry.metrics() };
 }
 
 function codeOf(error: unknown): string {
@@ -206,16 +178,6 @@ type LabelsOf<K extends keyof MetricTable> = Readonly<
   Record<MetricTable[K]['labels'][number], string>
 >;
 
-interface RecorderOptions {
-  readonly registry: Registry;
-  readonly account: string;
-  readonly allowed: LabelValues;
-  /** Lists for which metric series with the value 0 are created at the start, before the first event. */
-  readonly lists: readonly ListDescription[];
-  /** Functions that update gauges. Each is called before its gauge is read. */
-  readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
-}
-
 type Labels = Readonly<Record<string, string>>;
 
 /** Sets the metrics of {@link METRICS} for one account. Label values that are not in the list of allowed ones become `other`. */
@@ -226,14 +188,21 @@ class Recorder {
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor({ registry, account, allowed, lists, collect }: RecorderOptions) {
+  /** @param collect Functions that update gauges. Each is called before its gauge is read. */
+  constructor(
+    registry: Registry,
+    { account, description, resources }: MetricsOptions,
+    collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>,
+  ) {
     this.#account = account;
-    this.#allowed = allowed;
+    this.#allowed = labelValues(description);
+    // Series with the value 0 exist from the start for the lists that the service reads.
+    const lists = listsNamed(description, resources);
+    const values = { ...this.#allowed, resource: resources };
     for (const [key, metric] of Object.entries<Metric>(METRICS)) {
       const { type, name, help, labels, buckets = [], zeros } = metric;
       const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
       const grids = zeros?.(lists) ?? (type === 'gauge' ? [] : [{}]);
-      const values = { ...allowed, resource: lists.map((list) => list.name) };
       const atStart = grids
         .flatMap((grid) => combinations(labels, { ...values, ...grid }))
         .map((values) => ({ ...values, account }));
@@ -296,9 +265,6 @@ function combinations(labels: readonly LabelName[], values: LabelValues): Labels
 const LAG_TICK_MS = 50;
 
 /** Adds the metrics of the process to a registry. To be called once per process: Node collects them until the process ends. */
-export function collectProcessMetrics(
-  register: Registry,
-  labels: Readonly<Record<string, string>> = {},
-): void {
+export function collectProcessMetrics(register: Registry, labels = {}): void {
   collectDefaultMetrics({ register, labels, eventLoopMonitoringPrecision: LAG_TICK_MS });
 }

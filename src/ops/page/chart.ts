@@ -7,7 +7,7 @@ interface Line {
   readonly filled?: boolean;
 }
 
-interface ChartOptions {
+export interface ChartOptions {
   readonly lines: readonly Line[];
   /** Value at the top of the chart's vertical scale. The scale grows if a value of a line is higher. */
   readonly leastTop: number;

@@ -10,11 +10,7 @@ export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'>
 }
 
 /** Returns a name that identifies the life cycle of one status field: list, kind of object and field, such as `orders order status`. */
-export function cycleName({
-  resource,
-  subject,
-  field,
-}: Pick<LifeCycle, 'resource' | 'subject' | 'field'>): string {
+export function cycleName({ resource, subject, field }: LifeCycle): string {
   return `${resource} ${subject} ${field}`;
 }
 
@@ -44,11 +40,11 @@ export function changeName({ from, to }: CycleChange): string {
  * same order.
  */
 export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
-  const shape = ({ states, changes, ...cycle }: LifeCycle) =>
+  const shape = (cycle: LifeCycle) =>
     JSON.stringify([
       cycleName(cycle),
-      states.map(({ kind, name }) => [kind, name]),
-      changes.map(({ from, to }) => [from, to]),
+      cycle.states.map(({ kind, name }) => [kind, name]),
+      cycle.changes.map(({ from, to }) => [from, to]),
     ]);
   return shape(a) === shape(b);
 }

@@ -59,8 +59,8 @@ export interface Row<T> {
 
 interface KeyedListOptions<T> {
   readonly parent: Element;
-  /** Returns a key that is unique among the items. `place` is the item's index. */
-  readonly key: (item: T, place: number) => string;
+  /** Returns the key of an item. Items with equal keys are told apart by how many of them come before in the list. */
+  readonly key: (item: T) => string;
   /**
    * Creates the row for an item with a new key. The row's `update` is called right after that, and for each later item with the same key.
    */
@@ -76,8 +76,9 @@ export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]
   let rows = new Map<string, Row<T>>();
   return (items) => {
     const rowsByKey = new Map<string, Row<T>>();
-    for (const [place, item] of items.entries()) {
-      const name = key(item, place);
+    for (const item of items) {
+      let name = key(item);
+      while (rowsByKey.has(name)) name += ' again';
       const row = rows.get(name) ?? make(item);
       row.update?.(item);
       rowsByKey.set(name, row);

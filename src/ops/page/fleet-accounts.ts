@@ -7,20 +7,18 @@ import { stateDetail, healthOf, rank } from './fleet-verdict.ts';
 import { SERVER_STATE_STATUSES } from './fleet-overview.ts';
 import { ago, count, duration, percent, rate } from './words.ts';
 
-type DatedAccount = FleetAccountStatus & Pick<ReportedAccount, 'at'>;
-
 /** Filters for the list of accounts, each with the text to show when no account matches. */
 const CHOICES = {
   all: { label: 'all', none: 'No account is known yet.', has: () => true },
   wrong: {
     label: 'not well',
     none: 'Every account runs and is ready.',
-    has: (each: DatedAccount) => healthOf(each, each.at) !== 'good',
+    has: (each: ReportedAccount) => healthOf(each, each.at) !== 'good',
   },
   here: {
     label: 'run here',
     none: 'This instance runs no account.',
-    has: ({ isHere }: DatedAccount) => isHere,
+    has: ({ isHere }: ReportedAccount) => isHere,
   },
 } as const;
 type Choice = keyof typeof CHOICES;
@@ -37,19 +35,15 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
     make: accountRow,
   });
   let newest: FleetStatus | undefined;
-  const labels = Object.entries(CHOICES).map(([name, { label }]) => ({ name, label }));
-  const choice = shownChoice(byId('shown'), labels, () => newest && update(newest));
+  const choice = shownChoice(byId('shown'), () => newest && update(newest));
   const update = (status: FleetStatus) => {
     newest = status;
     const { at, accounts, instance } = status;
     const all = accounts.map((each) => ({ ...each, at, instance }));
-    choice.count((name) => all.filter(CHOICES[name as Choice].has).length);
-    const { has, none: text } = CHOICES[choice.chosen() as Choice];
-    const shown = all
-      .filter(has)
-      .map((each) => ({ each, order: rank(healthOf(each, at)) }))
-      .sort((a, b) => a.order - b.order || (a.each.account < b.each.account ? -1 : 1))
-      .map(({ each }) => each);
+    choice.count(all);
+    const { has, none: text } = CHOICES[choice.chosen()];
+    // The accounts come sorted by name, and stay so among those of equal health.
+    const shown = all.filter(has).sort((a, b) => rank(a, at) - rank(b, at));
     list(shown);
     setText(none, text);
     show(none, shown.length === 0);
@@ -136,23 +130,20 @@ function figure(unit: string, unitFirst = false) {
 }
 
 /** Creates a radio button for each filter, with the number of accounts that it shows; the first one is selected. */
-function shownChoice(
-  parent: HTMLElement,
-  choices: readonly { readonly name: string; readonly label: string }[],
-  onChoice: () => void,
-) {
-  const buttons = choices.map(({ name, label }, nth) => {
+function shownChoice(parent: HTMLElement, onChoice: () => void) {
+  const buttons = (Object.keys(CHOICES) as Choice[]).map((name, nth) => {
     const input = html('input', { type: 'radio', name: 'shown', value: name });
     input.checked = nth === 0;
     input.addEventListener('change', onChoice);
     const times = html('span', { class: 'times' });
-    parent.append(html('label', {}, input, `${label} `, times));
+    parent.append(html('label', {}, input, `${CHOICES[name].label} `, times));
     return { name, input, times };
   });
   return {
     chosen: () => buttons.find(({ input }) => input.checked)!.name,
-    count: (of: (name: string) => number): void => {
-      for (const { name, times } of buttons) setText(times, count(of(name)));
+    count: (all: readonly ReportedAccount[]): void => {
+      for (const { name, times } of buttons)
+        setText(times, count(all.filter(CHOICES[name].has).length));
     },
   };
 }

@@ -4,7 +4,6 @@ import { fleetAccountsView } from './fleet-accounts.ts';
 import { fleetVerdictOf } from './fleet-verdict.ts';
 import { fleetInstancesView, fleetStatesView } from './fleet-overview.ts';
 import { livePage } from './live-page.ts';
-import { addressesOf } from './page-updates.ts';
 import { ago } from './words.ts';
 
 // The status page of a fleet, as seen by one of its instances.
@@ -19,7 +18,6 @@ const whoView = ({ instance, prefix, generation, version, since, at }: FleetStat
   );
 };
 livePage<FleetStatus>({
-  ...addressesOf(undefined, location.pathname),
   verdictOf: fleetVerdictOf,
   nameOf: ({ prefix }) => `fleet ${prefix}`,
   views: [whoView, fleetStatesView(), fleetInstancesView(), fleetAccountsView()],

@@ -1,5 +1,6 @@
 // The verdict at the top of a fleet's page (what is wrong with the fleet, if anything), and the health of each of its accounts.
 
+import type { FleetState } from '../../observe/fleet-view.ts';
 import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
 import { disconnectedVerdict, titleOf } from './status-verdict.ts';
 import type { ConnectionState, Verdict, Wrong } from './status-verdict.ts';
@@ -49,24 +50,14 @@ export function fleetVerdictOf(
       .join(', ');
     return { tone: 'bad', headline, subline, problems };
   }
-  if (generation === null) {
-    const isNew = accounts.length === 0;
-    return {
-      tone: isNew ? 'busy' : 'bad',
-      headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
-      subline: isNew
-        ? ''
-        : `The figures below are the last ones that this instance had. ${subline}`,
-      problems,
-    };
-  }
   if (accounts.length === 0) {
-    return {
-      tone: 'warn',
-      headline: 'No account: ACCOUNTS_DIR has no files',
-      subline,
-      problems,
-    };
+    return generation === null
+      ? { tone: 'busy', headline: 'Starting: not in the group yet', subline: '', problems }
+      : { tone: 'warn', headline: 'No account: ACCOUNTS_DIR has no files', subline, problems };
+  }
+  if (generation === null) {
+    const old = `The figures below are the last ones that this instance had. ${subline}`;
+    return { tone: 'bad', headline: `${instance} is not in the group`, subline: old, problems };
   }
   const coming = slow + busy;
   if (coming > 0) {
@@ -92,19 +83,17 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
  */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;
-  const alike = new Map<string, [FleetAccountStatus, ...FleetAccountStatus[]]>();
+  const alike = new Map<string, FleetAccountStatus[]>();
   for (const each of accounts) {
     const health = healthOf(each, at);
     if (health === 'good') continue;
     const name = JSON.stringify([health, problemOf(each)]);
-    const before = alike.get(name);
-    if (before) before.push(each);
-    else alike.set(name, [each]);
+    alike.set(name, [...(alike.get(name) ?? []), each]);
   }
   const lines = [...alike.values()]
-    .sort((a, b) => rank(healthOf(a[0], at)) - rank(healthOf(b[0], at)) || b.length - a.length)
+    .sort((a, b) => rank(a[0]!, at) - rank(b[0]!, at) || b.length - a.length)
     .map((group): Wrong => {
-      const [first] = group;
+      const first = group[0]!;
       const health = healthOf(first, at);
       const from = Math.min(...group.map((each) => each.since));
       return {
@@ -153,24 +142,18 @@ export function healthOf({ state, since, figures }: FleetAccountStatus, at: numb
  * ready, returns a headline for the causes.
  */
 function problemOf({ state, problem, figures }: FleetAccountStatus): string {
-  const why = problem === null ? '' : `: ${problem}`;
-  switch (state) {
-    case 'running':
-      return figures === null || figures.ready ? '' : titleOf(figures.causes);
-    case 'starting':
-      return `it is starting${why}`;
-    case 'moving':
-      return `it is moving to another instance${why}`;
-    case 'without-owner':
-      return `no instance runs it${why}`;
-    case 'failed':
-      return `it can't go on${why}`;
-    case 'wrong-file':
-      return `its file is wrong${why}`;
-    case 'quarantined':
-      return `quarantined, because it took its instance down again and again${why}`;
-  }
+  if (state === 'running') return figures === null || figures.ready ? '' : titleOf(figures.causes);
+  return PROBLEMS[state] + (problem === null ? '' : `: ${problem}`);
 }
+
+const PROBLEMS: Readonly<Record<Exclude<FleetState, 'running'>, string>> = {
+  starting: 'it is starting',
+  moving: 'it is moving to another instance',
+  'without-owner': 'no instance runs it',
+  failed: "it can't go on",
+  'wrong-file': 'its file is wrong',
+  quarantined: 'quarantined, because it took its instance down again and again',
+};
 
 /**
  * Describes the problem of an account. For a running account that is not ready: all reasons. In every other case the text is that of
@@ -189,7 +172,7 @@ export function stateDetail(account: FleetAccountStatus): string {
   return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
 }
 
-/** Position of a health value in the order of accounts: 0 for the worst. */
-export function rank(health: Health): number {
-  return RANKS.indexOf(health);
+/** Position of an account's health in the order from the worst to the best: 0 for the worst. */
+export function rank(account: FleetAccountStatus, at: number): number {
+  return RANKS.indexOf(healthOf(account, at));
 }

@@ -12,21 +12,14 @@ import type { CycleChange } from './cycles.ts';
 import { byId, html, keyedList, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
 import { stateDiagram } from './state-diagram.ts';
-import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
-
-/** Returns a function that updates the view of life cycles: the states of status fields and the observed changes between them. */
-export function lifeCycleView(): (status: Status) => void {
-  const view = new LifeCycleView();
-  return (status) => view.update(status);
-}
 
 /**
  * Shows the observed life cycle of one status field (such as an order's status), as a diagram and as a table, with buttons to choose the
  * field. The layout of the diagram is computed again only if the states, the changes between them or the available width differ from those
  * that are drawn; otherwise only the numbers are updated.
  */
-class LifeCycleView {
+export class LifeCycleView {
   readonly #host = byId('diagram');
   readonly #table = byId('life-table');
   readonly #none = byId('life-none');
@@ -46,13 +39,15 @@ class LifeCycleView {
   /** Name of the shown life cycle (the states of one status field). `#isChosen`: whether the user chose it. */
   #shown: string | undefined;
   #isChosen = false;
-  #drawn: { cycle: LifeCycle; room: number; diagram: StateDiagram | undefined } | undefined;
+  #drawn:
+    | { cycle: LifeCycle; room: number; diagram: ReturnType<typeof stateDiagram> | undefined }
+    | undefined;
 
   constructor() {
     new ResizeObserver(() => this.#newest && this.update(this.#newest)).observe(byId('fields'));
   }
 
-  update(status: Status): void {
+  readonly update = (status: Status): void => {
     this.#newest = status;
     this.#fields(status.lifeCycles);
     const cycle = shownCycle(status.lifeCycles, this.#shown, this.#isChosen);
@@ -70,7 +65,7 @@ class LifeCycleView {
     show(this.#none, isEmpty || cycle.others > 0);
     const others = `${count(cycle.others)} further changes are not told apart.`;
     setText(this.#none, isEmpty ? `No change of ${cycle.field} was seen since ${seen}.` : others);
-  }
+  };
 
   #draw(cycle: LifeCycle): void {
     const room = this.#host.clientWidth;

@@ -3,12 +3,12 @@
 import type { AccountElsewhere } from '../status/status-json.ts';
 import { byId, setAttributes, setText } from './dom.ts';
 import type { ConnectionState, Verdict } from './status-verdict.ts';
-import { newVersion, updateAll } from './page-updates.ts';
+import { addressesOf, newVersion, updateAll } from './page-updates.ts';
 import type { Addresses } from './page-updates.ts';
 import { verdictView } from './verdict-view.ts';
 import { timeOfDay } from './words.ts';
 
-interface LivePageOptions<T> extends Addresses {
+interface LivePageOptions<T> {
   readonly verdictOf: (status: T | undefined, connection: ConnectionState) => Verdict;
   /** Returns the name of the account or fleet, for the page's title. */
   readonly nameOf: (status: T) => string;
@@ -51,8 +51,8 @@ export function livePage<T extends { readonly at: number; readonly version: stri
   };
 
   const checkVersion = newVersion(() => location.reload());
-  connect<T>({
-    ...options,
+  new StatusConnection<T>({
+    ...addressesOf(document.body.dataset.page, location.pathname),
     onStatus: (received) => {
       status = received;
       checkVersion(received.version);
@@ -81,18 +81,14 @@ const POLL_EVERY_MS = 10_000;
 /** Interval at which the status page checks whether status events still arrive, in ms. */
 const LOOK_EVERY_MS = 200;
 
-/** Receives the service's status events for as long as the web page is open in the browser. */
-export function connect<T>(options: ConnectionOptions<T>): void {
-  new StatusConnection(options).start();
-}
-
 /**
- * Receives status events, or polls the status while none arrive: the service may refuse further event streams, or a proxy may buffer them.
+ * Receives the service's status events for as long as the web page is open in the browser. Polls the status while none arrive: the service
+ * may refuse further event streams, or a proxy may buffer them.
  *
  * An `EventSource` stops reconnecting when a response is not an event stream, such as a proxy's 502, and does not notice a peer that
  * vanished; so a connection without events for a while is replaced.
  */
-class StatusConnection<T> {
+export class StatusConnection<T> {
   readonly #options: ConnectionOptions<T>;
   #source: EventSource | undefined;
   /** Whether status events arrive. Undefined until the first event or failure. */
@@ -103,9 +99,6 @@ class StatusConnection<T> {
 
   constructor(options: ConnectionOptions<T>) {
     this.#options = options;
-  }
-
-  start(): void {
     this.#open();
     const look = () => this.#look();
     setInterval(look, LOOK_EVERY_MS);

@@ -1,11 +1,10 @@
 import './language.ts'; // first: it has to run before uPlot is loaded
 import type { Status } from '../status/status-json.ts';
-import { addressesOf } from './page-updates.ts';
 import { changesView, deadLettersView } from './recent.ts';
 import { byId, setText } from './dom.ts';
 import { flowView, quotasView } from './flow.ts';
 import { verdictOf } from './status-verdict.ts';
-import { lifeCycleView } from './life-cycle.ts';
+import { LifeCycleView } from './life-cycle.ts';
 import { livePage } from './live-page.ts';
 import { resourcesView } from './resources.ts';
 import { ago } from './words.ts';
@@ -18,7 +17,6 @@ const whoView = ({ account, prefix, version, since, at }: Status) => {
   setText(who, `account ${account}, topics ${prefix}.*, version ${version}, up for ${running}`);
 };
 livePage<Status>({
-  ...addressesOf(document.body.dataset.page, location.pathname),
   verdictOf,
   nameOf: ({ account }) => account,
   views: [
@@ -26,7 +24,7 @@ livePage<Status>({
     flowView(),
     quotasView(),
     resourcesView(),
-    lifeCycleView(),
+    new LifeCycleView().update,
     changesView(),
     deadLettersView(),
   ],

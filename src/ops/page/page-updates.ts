@@ -9,7 +9,8 @@ export interface Addresses {
 /**
  * Returns the URLs that a status page requests.
  *
- * @param page `account` for the page of one account of a fleet, at `.../accounts/NAME`. Any other value: the page at the root path.
+ * @param page Attribute `data-page` of the page's body: `account` for the page of one account of a fleet, at `.../accounts/NAME`. Any other
+ * value: the page at the root path.
  */
 export function addressesOf(page: string | undefined, pathname: string): Addresses {
   if (page !== 'account') return { url: 'status/events', statusUrl: 'status' };

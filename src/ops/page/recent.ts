@@ -10,8 +10,7 @@ export function changesView(): (status: Status) => void {
   const note = byId('changes-note');
   const list = keyedList<RecentStatusChange>({
     parent: byId('changes'),
-    // Equal status changes of the same time get different keys by how often an equal one occurred before in the list.
-    key: (change, place) => JSON.stringify([change, isRepeated(change, place)]),
+    key: (change) => JSON.stringify(change),
     make: (change) => {
       const { at, order, subject, subjectId, field, from, to } = change;
       const what = fieldName(subject, field);
@@ -36,14 +35,6 @@ export function changesView(): (status: Status) => void {
       return { element };
     },
   });
-  const seen = new Map<string, number>();
-  const isRepeated = (change: RecentStatusChange, place: number): number => {
-    if (place === 0) seen.clear();
-    const text = JSON.stringify(change);
-    const times = (seen.get(text) ?? 0) + 1;
-    seen.set(text, times);
-    return times;
-  };
   return ({ statusChanges }) => {
     list(statusChanges);
     show(none, statusChanges.length === 0);
@@ -66,31 +57,23 @@ export function deadLettersView(): (status: Status) => void {
     key: ({ resource, reason }) => `${resource} ${reason}`,
     make: ({ resource, reason }) => {
       const letters = html('strong');
-      const element = html('li', {}, letters, ` ${resource}: ${reasonLabel(reason)}`);
+      const element = html('li', {}, letters, ` ${resource}: ${WORDS[reason] ?? reason}`);
       return { element, update: (now) => setText(letters, count(now.letters)) };
     },
   });
   const latest = keyedList<RecentDeadLetter & { readonly now: number }>({
     parent: byId('letters'),
-    key: ({ at, resource, reason, offset }, place) =>
-      [at, resource, reason, offset, place].join(' '),
-    make: ({ at, resource, reason, offset, now }) => ({
-      element: html(
-        'li',
-        {},
-        html('time', { datetime: new Date(at).toISOString() }, since(at, now)),
-        ` ${resource}, page at ${count(offset)}: `,
-        html('code', {}, reason),
-      ),
-    }),
+    key: ({ at, resource, reason, offset }) => [at, resource, reason, offset].join(' '),
+    make: ({ at, resource, reason, offset }) => {
+      const time = html('time', { datetime: new Date(at).toISOString() });
+      const place = ` ${resource}, page at ${count(offset)}: `;
+      const element = html('li', {}, time, place, html('code', {}, reason));
+      return { element, update: ({ now }) => setText(time, since(at, now)) };
+    },
   });
   return ({ resources, deadLetters, at }) => {
-    const all = resources.flatMap((each) =>
-      Object.entries(each.deadLetters).map(([reason, letters]): Reason => ({
-        resource: each.resource,
-        reason,
-        letters,
-      })),
+    const all = resources.flatMap(({ resource, deadLetters: counts }) =>
+      Object.entries(counts).map(([reason, letters]) => ({ resource, reason, letters })),
     );
     const total = all.reduce((sum, { letters }) => sum + letters, 0);
     reasons(all.sort((a, b) => b.letters - a.letters));
@@ -109,7 +92,3 @@ const WORDS: Readonly<Record<string, string>> = {
   'too-large': 'larger than a message may be',
   unreadable: 'no JSON',
 };
-
-function reasonLabel(reason: string): string {
-  return WORDS[reason] ?? reason;
-}

@@ -4,7 +4,9 @@ import type {
   SeriesStatus,
   Status,
 } from '../status/status-json.ts';
+import { DEPENDENCIES, dependencyOf } from '../status/causes.ts';
 import { chart } from './chart.ts';
+import type { ChartOptions } from './chart.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
 import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
@@ -28,13 +30,12 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
   const bar = gauge(`Initial snapshot of ${resource}`);
   const progress = html('p', { class: 'note' });
   const reading = html('div', { class: 'reading' }, bar.element, progress);
-  const lag = figure('lag', [{ colour: '--accent', filled: true }], 2_000, false);
-  const flow = figure(
-    'throughput',
-    [{ colour: '--muted', filled: true }, { colour: '--accent' }],
-    1,
-    true,
-  );
+  const lag = figure('lag', { lines: [{ colour: '--accent', filled: true }], leastTop: 2_000 });
+  const flow = figure('throughput', {
+    lines: [{ colour: '--muted', filled: true }, { colour: '--accent' }],
+    leastTop: 1,
+    compressed: true,
+  });
   const facts = html('dl', { class: 'facts' });
   const fact = keyedList<Fact>({ parent: facts, key: ({ name }) => name, make: factRow });
   const head = html('div', { class: 'head' }, html('h3', {}, resource), state, reading);
@@ -61,16 +62,15 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
             : 'no changes lately'
           : `95 % within ${duration(p95Ms)}; last ${duration(lastMs)}`,
       );
-      lag.draw(series, [series.lagMs], lagText(resource, series));
-      lag.peak(Math.max(...series.lagMs.map((ms) => ms ?? 0)), duration);
+      lag.draw(series, [series.lagMs], lagText(resource, series), duration);
       const most = Math.max(...series.recordsPerSecond, ...series.eventsPerSecond);
       flow.update(rate(perSecond.events), 'events/s', `${rate(perSecond.records)} records read/s`);
       flow.draw(
         series,
         [series.recordsPerSecond, series.eventsPerSecond],
         `Throughput of ${resource} over five minutes, compressed: at most ${rate(most)} records or events a second, now ${rate(perSecond.records)} records and ${rate(perSecond.events)} events`,
+        (value) => `${rate(value)}/s`,
       );
-      flow.peak(most, (value) => `${rate(value)}/s`);
       fact(factsOf(dated));
     },
   };
@@ -92,20 +92,10 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
       return 'following';
     case 'waiting':
       if (!retry) return `waiting for Kafka for ${duration(at - (commitBeganAt ?? at))}`;
-      return `waiting for ${serviceName(retry.what)}: try ${count(retry.count)}, ${next}`;
+      return `waiting for ${DEPENDENCIES[dependencyOf(retry.what)]}: try ${count(retry.count)}, ${next}`;
     case 'failed':
       return `can't go on; try ${count(retry?.count ?? 0)}, ${next}`;
   }
-}
-
-/** Returns the displayed name of the dependency that failed and is retried. A value of `what` without a name here is a list of the API. */
-function serviceName(what: string): string {
-  const names: Readonly<Record<string, string>> = {
-    kafka: 'Kafka',
-    registry: 'the schema registry',
-    'state folder': 'the state folder',
-  };
-  return names[what] ?? 'the API';
 }
 
 function progressText(initialSnapshot: NonNullable<ResourceStatus['firstRead']>): string {
@@ -184,17 +174,12 @@ function certifiedText(certified: CertifiedStatus, now: number): string {
   return `${count(records)} of ${total === null ? '?' : count(total)}, ${proven}, ${since(at, now)}`;
 }
 
-function figure(
-  name: string,
-  lines: Parameters<typeof chart>[0]['lines'],
-  leastTop: number,
-  compressed: boolean,
-) {
+function figure(name: string, options: ChartOptions) {
   const value = html('span', { class: 'value' });
   const unit = html('span', { class: 'unit' });
   const note = html('p', { class: 'note' });
   const top = html('span', { class: 'peak' });
-  const plot = chart({ lines, leastTop, compressed });
+  const plot = chart(options);
   const picture = html('div', { class: 'picture' }, plot.element, top);
   const element = html(
     'div',
@@ -210,13 +195,18 @@ function figure(
       setText(unit, unitText);
       setText(note, noteText);
     },
-    draw: (series: SeriesStatus, values: readonly (readonly (number | null)[])[], text: string) => {
-      const { endsAt, everyMs } = series;
+    /** Draws `values`, a line for each series; `text` describes the chart for screen readers, `inWords` formats the highest value. */
+    draw: (
+      { endsAt, everyMs }: SeriesStatus,
+      values: readonly (readonly (number | null)[])[],
+      text: string,
+      inWords: (value: number) => string,
+    ) => {
       const length = values[0]?.length ?? 0;
       const times = Array.from({ length }, (_, nth) => endsAt - (length - 1 - nth) * everyMs);
       plot.update(times, values, text);
+      const most = Math.max(...values.flat().map((value) => value ?? 0));
+      setText(top, most > 0 ? `peak ${inWords(most)}` : '');
     },
-    peak: (most: number, inWords: (value: number) => string) =>
-      setText(top, most > 0 ? `peak ${inWords(most)}` : ''),
   };
 }

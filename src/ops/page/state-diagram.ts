@@ -5,12 +5,6 @@ import { stateName } from './cycles.ts';
 import { setAttributes, setText, svg } from './dom.ts';
 import { compact, count, duration } from './words.ts';
 
-export interface StateDiagram {
-  readonly element: SVGSVGElement;
-  /** Shows new figures. `cycle` must have the same states and changes, in the same order, as the life cycle that was drawn. */
-  readonly update: (cycle: LifeCycle) => void;
-}
-
 const STATE_HEIGHT = 42;
 const MAX_NAME = 22;
 /** Approximate width of a character in the names of states, and in the labels of arrows, in px. */
@@ -23,7 +17,7 @@ const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
  *
  * @param room Available width in px. A diagram from left to right that does not fit is drawn from top to bottom.
  */
-export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
+export function stateDiagram(cycle: LifeCycle, room: number) {
   const wide = laidOut(cycle, 'LR');
   const graph = (wide.graph().width ?? 0) <= room ? wide : laidOut(cycle, 'TB');
 
@@ -55,6 +49,7 @@ export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
   const boxes = cycle.states.map((state, place) => boxOf(state, graph.node(String(place))));
   element.append(...boxes.map(({ box }) => box));
 
+  /** Shows new figures. `now` must have the same states and changes, in the same order, as the life cycle that was drawn. */
   const update = (now: LifeCycle) => {
     setAttributes(element, { 'aria-label': sentence(now) });
     now.changes.forEach((change, nth) => arrows[nth]?.update(change));

@@ -1,4 +1,4 @@
-import type { Status } from '../status/status-json.ts';
+import type { RequestClass, Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
 /**
@@ -64,36 +64,29 @@ function quotaStation({ quotas, resources }: Status): Station {
 }
 
 function pagesStation({ resources, causes }: Status): Station {
-  const sum = { ok: 0, refused: 0, failed: 0, unanswered: 0 };
-  for (const { requests } of resources) {
-    for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += requests[name];
-  }
-  const bad = sum.refused + sum.failed + sum.unanswered;
-  const all = sum.ok + bad;
+  const sum = (of: RequestClass) =>
+    resources.reduce((before, { requests }) => before + requests[of], 0);
+  const failures = [
+    { times: sum('refused'), text: 'over the quota' },
+    { times: sum('failed'), text: 'failed' },
+    { times: sum('unanswered'), text: 'unanswered' },
+  ].filter(({ times }) => times > 0);
+  const ok = sum('ok');
+  const all = failures.reduce((before, { times }) => before + times, ok);
   return {
     figure: compact(all),
     unit: all === 1 ? 'request/min' : 'requests/min',
-    note: failureText(sum),
+    note: failures.map(({ times, text }) => `${compact(times)} ${text}`).join(', '),
     trouble: causes.includes('api') ? 'waiting for the API' : '',
     moves: total(resources, 'records') > 0,
-    share: all > 0 ? sum.ok / all : 0,
+    share: all > 0 ? ok / all : 0,
     shareText:
       all === 0
         ? 'no requests'
-        : bad === 0
+        : failures.length === 0
           ? 'all succeeded'
-          : `${Math.floor((100 * sum.ok) / all)} % succeeded`,
+          : `${Math.floor((100 * ok) / all)} % succeeded`,
   };
-}
-
-function failureText(sum: Readonly<Record<'refused' | 'failed' | 'unanswered', number>>): string {
-  return [
-    sum.refused > 0 ? `${compact(sum.refused)} over the quota` : '',
-    sum.failed > 0 ? `${compact(sum.failed)} failed` : '',
-    sum.unanswered > 0 ? `${compact(sum.unanswered)} unanswered` : '',
-  ]
-    .filter((text) => text !== '')
-    .join(', ');
 }
 
 function diffStation({ resources, causes }: Status): Station {

@@ -145,23 +145,20 @@ export function disconnectedVerdict(
 ): Pick<Verdict, 'tone' | 'headline' | 'subline'> {
   // Times on the page are by the service's clock; the browser's is used only while no status was received.
   const since = timeOfDay(at ?? connection.since);
-  const old = at === undefined ? '' : 'The figures below are as of then. ';
+  const asOf = (time: string) => (at === undefined ? '' : `The figures below are as of ${time}. `);
+  const lost = (headline: string, text: string) => {
+    return { tone: 'lost', headline, subline: `${text}This page tries again by itself.` } as const;
+  };
   if (connection.refusal !== undefined) {
-    return {
-      tone: 'lost',
-      headline: 'This account does not run here',
-      subline: `${connection.refusal}. ${at === undefined ? '' : `The figures below are as of ${since}. `}This page tries again by itself.`,
-    };
+    return lost('This account does not run here', `${connection.refusal}. ${asOf(since)}`);
   }
   return connection.isReachable
-    ? {
-        tone: 'lost',
-        headline: `Not live: as of ${since}`,
-        subline: `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${old}This page tries again by itself.`,
-      }
-    : {
-        tone: 'lost',
-        headline: `No word from the service since ${since}`,
-        subline: `${at === undefined ? '' : 'The connection is lost. '}${old}This page tries again by itself.`,
-      };
+    ? lost(
+        `Not live: as of ${since}`,
+        `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${asOf('then')}`,
+      )
+    : lost(
+        `No word from the service since ${since}`,
+        `${at === undefined ? '' : 'The connection is lost. '}${asOf('then')}`,
+      );
 }

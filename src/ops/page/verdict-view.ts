@@ -2,20 +2,13 @@ import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Tone, Verdict, Wrong } from './status-verdict.ts';
 import { plural } from './words.ts';
 
-/** Colours of the page's icon, visible on light and dark browser tabs. */
-const ICONS: Readonly<Record<Tone, string>> = {
-  good: '#2f9e68',
-  warn: '#c08a1e',
-  busy: '#5a86c9',
-  bad: '#d8453b',
-  lost: '#8d8589',
-};
-const MARKS: Readonly<Record<Tone, string>> = {
-  good: '✓',
-  warn: '~',
-  busy: '…',
-  bad: '!',
-  lost: '?',
+/** Mark of a verdict, and the colour of the page's icon, visible on light and dark browser tabs. */
+const TONES: Readonly<Record<Tone, { readonly sign: string; readonly colour: string }>> = {
+  good: { sign: '✓', colour: '#2f9e68' },
+  warn: { sign: '~', colour: '#c08a1e' },
+  busy: { sign: '…', colour: '#5a86c9' },
+  bad: { sign: '!', colour: '#d8453b' },
+  lost: { sign: '?', colour: '#8d8589' },
 };
 
 /** Maximum number of problems that are always visible. Further ones are in an element that the user can expand. */
@@ -39,37 +32,34 @@ export function verdictView(): (verdict: Verdict, of: string) => void {
   const rest = problemList(byId('more-wrong'));
 
   return (verdict, of) => {
-    const { tone } = verdict;
+    const { tone, problems } = verdict;
+    const { sign, colour } = TONES[tone];
     setAttributes(section, { 'data-tone': tone });
     setText(headline, verdict.headline);
     setText(subline, verdict.subline);
-    setText(mark, MARKS[tone]);
-    first(verdict.problems.slice(0, MAX_LINES));
-    rest(verdict.problems.slice(MAX_LINES));
-    const hidden = verdict.problems.length - MAX_LINES;
+    setText(mark, sign);
+    first(problems.slice(0, MAX_LINES));
+    rest(problems.slice(MAX_LINES));
+    const hidden = problems.length - MAX_LINES;
     show(more, hidden > 0);
     setText(moreTitle, plural(hidden, 'more line'));
-    setAttributes(icon, { href: iconOf(ICONS[tone]) });
-    setText(document.querySelector('title')!, `${MARKS[tone]} ${of} · Cellarstream`);
+    setAttributes(icon, { href: iconOf(colour) });
+    setText(document.querySelector('title')!, `${sign} ${of} · Cellarstream`);
 
     // Screen readers announce a change of the headline or of the kinds of problems, not each new figure.
-    const kinds = [
-      verdict.headline,
-      ...verdict.problems.map(({ level, where }) => `${level} ${where}`),
-    ].join();
-    if (kinds === announced) return;
-    announced = kinds;
-    setText(
-      announcement,
-      [verdict.headline, ...verdict.problems.map((one) => `${one.where} ${one.text}`)].join('. '),
-    );
+    const kinds = problems.map(({ level, where }) => `${level} ${where}`);
+    const announcing = [verdict.headline, ...kinds].join();
+    if (announcing === announced) return;
+    announced = announcing;
+    const texts = problems.map(({ where, text }) => `${where} ${text}`);
+    setText(announcement, [verdict.headline, ...texts].join('. '));
   };
 }
 
 function problemList(parent: HTMLElement): (items: readonly Wrong[]) => void {
   return keyedList<Wrong>({
     parent,
-    key: ({ level, where }, place) => `${level} ${where} ${place}`,
+    key: ({ level, where }) => `${level} ${where}`,
     make: ({ level, where }) => {
       const text = html('span', { class: 'what' });
       const when = html('span', { class: 'when' });

@@ -1,5 +1,5 @@
 import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
-import type { Cause, Readiness } from './readiness.ts';
+import type { Cause, Readiness } from './causes.ts';
 
 interface FleetReadinessOptions {
   /** The accounts that run on this instance, by name. */
@@ -66,17 +66,11 @@ export class FleetReadiness {
       EXTERNAL_STATES.has(states.get(account) ?? 'running') ||
       causes.every((cause) => cause === 'failed' || (anyReady && API_CAUSES.has(cause)));
     const wrong = all.filter((each) => !each.ready && !isExternal(each));
-    const alike = new Map<string, Set<string>>();
-    for (const { account, reasons } of wrong) {
-      for (const reason of reasons) {
-        alike.set(reason, (alike.get(reason) ?? new Set()).add(account));
-      }
-    }
     const causes = wrong.flatMap((each) => each.causes);
-    return [...alike].map(([reason, names]) => ({
-      line: `${[...names].join(', ')}: ${reason}`,
-      causes,
-    }));
+    return [...new Set(wrong.flatMap(({ reasons }) => reasons))].map((reason) => {
+      const alike = wrong.filter(({ reasons }) => reasons.includes(reason));
+      return { line: `${alike.map(({ account }) => account).join(', ')}: ${reason}`, causes };
+    });
   }
 
   #notRunningYet(): FleetProblem[] {

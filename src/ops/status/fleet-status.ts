@@ -1,10 +1,10 @@
+import { VERSION } from '../../core/version.ts';
 import type { AccountFigures, FleetAccount, FleetView } from '../../observe/fleet-view.ts';
-import type { Readiness } from './readiness.ts';
+import type { Readiness } from './causes.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
 import type { AccountElsewhere, FleetAccountStatus, FleetStatus } from './status-json.ts';
 
 interface FleetStatusOptions {
-  readonly version: string;
   /** Topic prefix that all accounts share. */
   readonly prefix: string;
   readonly instance: string;
@@ -36,21 +36,18 @@ export class FleetStatusModel {
   }
 
   status(): FleetStatus {
-    const { version, prefix, instance, now, readiness } = this.#options;
+    const { prefix, instance, now, readiness } = this.#options;
     const at = now();
-    const { ready, reasons, causes } = readiness();
     const all = [...this.#view.accounts, ...this.#unseen(at)];
     return {
-      version,
+      version: VERSION,
       prefix,
       at,
       since: this.#since,
       instance,
       generation: this.#view.generation ?? null,
       instances: this.#view.instances,
-      ready,
-      reasons,
-      causes,
+      ...readiness(),
       accounts: all
         .sort((a, b) => (a.account < b.account ? -1 : 1))
         .map((each) => this.#rowOf(each)),

@@ -45,12 +45,8 @@ type Swept = Parameters<Required<Hooks>['onSwept']>[0];
  * Returns whether a sweep (full scan) proves which records were deleted: `known` if it does, `unknown` if it does not, `never` if no sweep
  * of the list can. Less evidence is required if missing records can be requested by key (`canBeAsked`).
  */
-export function deletionsOf({
-  proof,
-  level,
-  canProve,
-  canBeAsked,
-}: Pick<Swept, 'proof' | 'level' | 'canProve' | 'canBeAsked'>): 'known' | 'unknown' | 'never' {
+export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
+  const { proof, level, canProve, canBeAsked } = swept;
   if (!canProve) return 'never';
   const isProven = canBeAsked
     ? proof !== 'nothing'

@@ -3,42 +3,17 @@ import type { Hooks } from '../../observe/hooks.ts';
 import { hasLogin } from '../../description/credentials.ts';
 import { listNamed } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
+import { DEPENDENCIES, dependencyOf } from './causes.ts';
+import type { Cause, Dependency, Readiness } from './causes.ts';
 import { ChangeScans } from './hook-figures.ts';
-
-/** Code for the reason why a service is not ready. Codes are stable across releases. */
-export type Cause =
-  /** Logging in to the API fails, whether for the first token or for a new one. */
-  | 'login'
-  /** Kafka does not respond. */
-  | 'kafka'
-  /** The schema registry does not respond. */
-  | 'registry'
-  /** Requests for a list of the API fail. */
-  | 'api'
-  /** The state folder can't be read or written. */
-  | 'state'
-  /** The service has stopped reading a list until an operator resolves its error. */
-  | 'failed'
-  /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
-  | 'starting'
-  /** No poll or sweep of one of the lists has been completed for too long. */
-  | 'stale';
-
-export interface Readiness {
-  readonly ready: boolean;
-  /** Descriptions of the problems, one line each: what is wrong, since when, and the error's text. */
-  readonly reasons: readonly string[];
-  /** Codes of the reasons why the service is not ready, without duplicates. */
-  readonly causes: readonly Cause[];
-}
 
 export interface ReadinessOptions {
   readonly description: ApiDescription;
   readonly resources: readonly Resource[];
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
-  readonly pollIntervalMs?: number | undefined;
+  /** Setting `POLL_INTERVAL_MS`. 0: polls as often as the quota allows. */
+  readonly pollIntervalMs: number;
 }
 
 /**
@@ -54,15 +29,14 @@ const GRACE_MS = 2_000;
 export const MAX_COMMIT_MS = 10_000;
 
 interface ActiveProblem {
-  readonly cause: Cause;
+  readonly cause: Dependency | 'failed';
   readonly since: number;
   readonly error: unknown;
 }
 
 interface ListState {
-  isOpen: boolean;
   problem?: ActiveProblem | undefined;
-  /** When the service claimed the list, in epoch ms. */
+  /** When the service last claimed the list, in epoch ms. Undefined if it has not claimed it yet. */
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   transactionBeganAt?: number | undefined;
@@ -105,7 +79,7 @@ export class ReadinessCheck {
     this.#isLoggedIn = !hasLogin(options.description);
     this.#scans = new ChangeScans(options.description);
     this.#lists = new Map(
-      options.resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),
+      options.resources.map((resource) => [resource, { previousIntervalMs: 0 }]),
     );
   }
 
@@ -116,7 +90,7 @@ export class ReadinessCheck {
     },
     onReady: ({ resource }) => {
       this.#connection = undefined;
-      this.#update(resource, { isOpen: true, openedAt: this.#options.now() });
+      this.#update(resource, { openedAt: this.#options.now() });
     },
     onEmpty: ({ resource }) => this.#scanned(resource),
     onDates: (found) => this.#scans.updateDates(found),
@@ -127,7 +101,7 @@ export class ReadinessCheck {
       if (this.#scans.findsAllChanges(published)) this.#scanned(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
-      const cause = causeOf(what);
+      const cause = dependencyOf(what);
       if (cause === 'login') this.#login = this.#goesOn(this.#login, cause, error);
       else if (resource !== undefined) this.#fails(resource, cause, error);
       else this.#connection = this.#goesOn(this.#connection, cause, error);
@@ -156,7 +130,7 @@ export class ReadinessCheck {
     this.#update(resource, { problem: undefined, lastScanAt: now, previousIntervalMs });
   }
 
-  #fails(resource: string, cause: Cause, error: unknown): void {
+  #fails(resource: string, cause: ActiveProblem['cause'], error: unknown): void {
     this.#update(resource, {
       problem: this.#goesOn(this.#lists.get(resource)?.problem, cause, error),
       ...(cause !== 'api' && { transactionBeganAt: undefined }), // a failed API request does not end a transaction
@@ -164,7 +138,11 @@ export class ReadinessCheck {
   }
 
   /** Returns the description of a problem after a new error. If the problem `before` has the same cause, its start time is retained. */
-  #goesOn(before: ActiveProblem | undefined, cause: Cause, error: unknown): ActiveProblem {
+  #goesOn(
+    before: ActiveProblem | undefined,
+    cause: ActiveProblem['cause'],
+    error: unknown,
+  ): ActiveProblem {
     return { cause, since: before?.cause === cause ? before.since : this.#options.now(), error };
   }
 
@@ -181,49 +159,38 @@ export class ReadinessCheck {
     );
     for (const resource of this.#options.resources) {
       const state = this.#lists.get(resource)!;
-      const problem = connection ? this.#besides(connection, state) : this.#problemOf(state);
+      const problem = this.#problemOf(state, connection);
       if (problem) all.push({ ...problem, resource });
     }
     return all;
   }
 
-  /** Returns the most important problem of a list. Undefined if the list has none. */
-  #problemOf(state: ListState): ReadinessProblem | undefined {
-    const { transactionBeganAt, isOpen, lastScanAt } = state;
+  /**
+   * Returns the most important problem of a list. Undefined if the list has none besides `connection`, the problem of all lists. The causes
+   * `stale` and `starting` follow from `connection`, and so does a problem of the list with the same cause.
+   */
+  #problemOf(
+    state: ListState,
+    connection: ActiveProblem | undefined,
+  ): ReadinessProblem | undefined {
+    const { transactionBeganAt, openedAt, lastScanAt, previousIntervalMs } = state;
     const problem = this.#ifLasting(state.problem);
-    if (problem) return problemOfWait(problem);
+    if (problem && problem.cause !== connection?.cause) return problemOfWait(problem);
+    if (connection) return undefined;
     const now = this.#options.now();
     if (transactionBeganAt !== undefined && now - transactionBeganAt > MAX_COMMIT_MS) {
-      return {
-        cause: 'kafka',
-        what: 'waiting for Kafka',
-        since: transactionBeganAt,
-        error: 'no answer',
-      };
+      return problemOfWait({ cause: 'kafka', since: transactionBeganAt, error: 'no answer' });
     }
-    if (!isOpen) return { cause: 'starting', what: 'not claimed yet' };
+    if (openedAt === undefined) return { cause: 'starting', what: 'not claimed yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
-    if (now - lastScanAt <= this.#staleMs(state)) return undefined;
+    const intervalMs = Math.max(this.#options.pollIntervalMs, previousIntervalMs);
+    if (now - lastScanAt <= Math.max(LEAST_STALE_MS, STALE_POLLS * intervalMs)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };
-  }
-
-  /**
-   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if there is none, or if it has the
-   * same cause. The causes `stale` and `starting` are not reported, because they follow from `connection`.
-   */
-  #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
-    const problem = this.#ifLasting(state.problem);
-    return problem && problem.cause !== connection.cause ? problemOfWait(problem) : undefined;
   }
 
   #ifLasting(problem: ActiveProblem | undefined): ActiveProblem | undefined {
     if (!problem || problem.cause === 'failed') return problem;
     return this.#options.now() - problem.since > GRACE_MS ? problem : undefined;
-  }
-
-  #staleMs({ previousIntervalMs }: ListState): number {
-    const { pollIntervalMs = 0 } = this.#options;
-    return Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, previousIntervalMs));
   }
 }
 
@@ -235,17 +202,9 @@ interface ReadinessProblem {
   readonly resource?: Resource;
 }
 
-const WHAT: Readonly<Partial<Record<Cause, string>>> = {
-  login: 'waiting for the login',
-  kafka: 'waiting for Kafka',
-  registry: 'waiting for the schema registry',
-  api: 'waiting for the API',
-  state: 'waiting for the state folder',
-  failed: "can't go on",
-};
-
 function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem {
-  return { cause, what: WHAT[cause] ?? cause, since, error: describeError(error) };
+  const what = cause === 'failed' ? "can't go on" : `waiting for ${DEPENDENCIES[cause]}`;
+  return { cause, what, since, error: describeError(error) };
 }
 
 /**
@@ -266,13 +225,4 @@ function lines(all: readonly ReadinessProblem[], description: ApiDescription): s
     const time = since === Infinity ? '' : ` since ${new Date(since).toISOString().slice(0, 19)}Z`;
     return (names && `${names}: `) + what + time + (error === undefined ? '' : `: ${error}`);
   });
-}
-
-/**
- * Returns the cause that belongs to the field `what` of an `onRetry` event: the name of a dependency (`login`, `kafka`, `registry`,
- * `state folder`) or of a list of the API.
- */
-export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
-  if (what === 'state folder') return 'state';
-  return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';
 }

@@ -2,43 +2,40 @@
 
 import type { InitialSnapshotStatus } from './status-json.ts';
 
-interface TimeSlotsOptions<T> {
-  /** Length of a time slot, in ms. One value is stored for each slot. */
-  readonly everyMs: number;
-  /** Number of past time slots that are stored, besides the current one. */
-  readonly count: number;
-  /** Returns the time of a steady clock, in ms. */
-  readonly now: () => number;
-  /** Returns the initial value of a time slot to which nothing was added yet. */
-  readonly empty: () => T;
-}
-
 /**
  * Stores a value, such as a count, for each of the newest time slots. Slots begin at multiples of their length; slots in which nothing was
  * added hold the empty value.
  */
 export class TimeSlots<T> {
-  readonly #options: TimeSlotsOptions<T>;
+  readonly #now: () => number;
+  readonly #everyMs: number;
+  readonly #empty: () => T;
   readonly #slots: T[];
   /** Number of the current time slot, counted from time 0 of the clock. */
   #running: number;
 
-  constructor(options: TimeSlotsOptions<T>) {
-    this.#options = options;
-    this.#slots = Array.from({ length: options.count + 1 }, options.empty);
-    this.#running = Math.floor(options.now() / options.everyMs);
+  /**
+   * @param now Returns the time of a steady clock, in ms.
+   * @param everyMs Length of a time slot, in ms. One value is stored for each slot.
+   * @param count Number of past time slots that are stored, besides the current one.
+   * @param empty Returns the initial value of a time slot to which nothing was added yet.
+   */
+  constructor(now: () => number, everyMs: number, count: number, empty: () => T) {
+    this.#now = now;
+    this.#everyMs = everyMs;
+    this.#empty = empty;
+    this.#slots = Array.from({ length: count + 1 }, empty);
+    this.#running = Math.floor(now() / everyMs);
   }
 
   /** Returns the value of the current time slot. The caller may change that value. */
   current(): T {
-    this.#advance();
-    return this.#slots.at(-1)!;
+    return this.all().at(-1)!;
   }
 
   /** Returns the values of the `count` time slots before the current one, the oldest first. */
   past(): readonly T[] {
-    this.#advance();
-    return this.#slots.slice(0, -1);
+    return this.all().slice(0, -1);
   }
 
   /** Returns the values of all time slots, the oldest first. The last one is that of the current slot. */
@@ -47,18 +44,17 @@ export class TimeSlots<T> {
     return this.#slots;
   }
 
-  /** Returns when the newest complete time slot ended, in ms on the clock that the option `now` returns. */
+  /** Returns when the newest complete time slot ended, in ms on the clock `now`. */
   endsAt(): number {
     this.#advance();
-    return this.#running * this.#options.everyMs;
+    return this.#running * this.#everyMs;
   }
 
   #advance(): void {
-    const { now, everyMs, empty } = this.#options;
-    const slot = Math.floor(now() / everyMs);
+    const slot = Math.floor(this.#now() / this.#everyMs);
     for (let n = Math.min(slot - this.#running, this.#slots.length); n > 0; n--) {
       this.#slots.shift();
-      this.#slots.push(empty());
+      this.#slots.push(this.#empty());
     }
     this.#running = Math.max(this.#running, slot);
   }

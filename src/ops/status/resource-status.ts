@@ -18,40 +18,34 @@ interface ListStatusOptions {
   readonly aheadMs: () => number;
 }
 
-export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRead'> {
-  readonly lagMs: number | null;
-  readonly eventsPerSecond: number;
-}
+export type ListFigures = ReturnType<ListStatus['figures']>;
 
 const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
 /** Period over which rates are averaged, in seconds. */
 const RATE_SECONDS = 10;
 /** Length of a time slot of a list's time series, in ms, and the number of slots. Together they cover five minutes. */
-const SERIES = { everyMs: 5_000, count: 60 };
+const [SLOT_MS, SLOTS] = [5_000, 60];
 
-const noRequests = (): Record<RequestClass, number> => ({
-  ok: 0,
-  refused: 0,
-  failed: 0,
-  unanswered: 0,
-});
+const noRequests = () => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
 /**
  * Fields of the status that store what the newest event of the list's hooks reported, and are not computed when the status is requested.
  */
-type ReportedField =
-  | 'retry'
-  | 'known'
-  | 'lookedAt'
-  | 'level'
-  | 'swept'
-  | 'certified'
-  | 'uncertified'
-  | 'schemaId'
-  | 'transactionMs'
-  | 'commitBeganAt';
+const NOTHING_REPORTED = {
+  retry: null,
+  known: null,
+  lookedAt: null,
+  level: null,
+  swept: null,
+  certified: null,
+  uncertified: null,
+  schemaId: null,
+  transactionMs: null,
+  commitBeganAt: null,
+};
+type ReportedField = keyof typeof NOTHING_REPORTED;
 
 /** Status of one list, computed from the list's hook events. */
 export class ListStatus {
@@ -64,16 +58,7 @@ export class ListStatus {
   readonly #deadLetters: Record<string, number> = {};
   readonly #scans: ChangeScans;
   readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
-    retry: null,
-    known: null,
-    lookedAt: null,
-    level: null,
-    swept: null,
-    certified: null,
-    uncertified: null,
-    schemaId: null,
-    transactionMs: null,
-    commitBeganAt: null,
+    ...NOTHING_REPORTED,
   };
   #isOpen = false;
   /**
@@ -90,16 +75,10 @@ export class ListStatus {
     const { now } = options;
     this.#scans = new ChangeScans(options.description);
     // 59 slots and the current one: counting more than a minute would show more requests than the quota.
-    this.#requests = new TimeSlots({ everyMs: A_SECOND_MS, count: 59, now, empty: noRequests });
-    this.#seconds = new TimeSlots({
-      everyMs: A_SECOND_MS,
-      count: RATE_SECONDS,
-      now,
-      empty: noCounts,
-    });
-    this.#series = new TimeSlots({ ...SERIES, now, empty: noCounts });
-    const empty = () => new Durations();
-    this.#lags = new TimeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty });
+    this.#requests = new TimeSlots(now, A_SECOND_MS, 59, noRequests);
+    this.#seconds = new TimeSlots(now, A_SECOND_MS, RATE_SECONDS, noCounts);
+    this.#series = new TimeSlots(now, SLOT_MS, SLOTS, noCounts);
+    this.#lags = new TimeSlots(now, A_MINUTE_MS, 4, () => new Durations());
     this.#snapshot = new SnapshotRate(now);
   }
 
@@ -148,7 +127,7 @@ export class ListStatus {
   };
 
   /** Returns the figures of the list for the fleet's status. Computing the full status costs ten times as much. */
-  figures(): ListFigures {
+  figures() {
     return {
       lagMs: quantile(this.#lags.all(), 0.5),
       lookedAt: this.#reported.lookedAt,
@@ -161,7 +140,7 @@ export class ListStatus {
     const lags = this.#lags.all();
     const points = this.#series.past();
     const pointsOf = (of: 'records' | 'events') =>
-      points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
+      points.map((slot) => (slot[of] * 1_000) / SLOT_MS);
     return {
       resource: this.#options.resource,
       state: this.#state(),
@@ -175,7 +154,7 @@ export class ListStatus {
       },
       perSecond: { records: this.#perSecond('records'), events: this.#perSecond('events') },
       series: {
-        everyMs: SERIES.everyMs,
+        everyMs: SLOT_MS,
         endsAt: this.#series.endsAt(),
         recordsPerSecond: pointsOf('records'),
         eventsPerSecond: pointsOf('events'),
@@ -260,12 +239,11 @@ function classOf({ status, isGone = false }: Requested): RequestClass {
 }
 
 function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClass, number> {
-  const sum = noRequests();
-  for (const one of all) for (const name of CLASSES) sum[name] += one[name];
+  const sum: Record<RequestClass, number> = noRequests();
+  const classes = Object.keys(sum) as RequestClass[];
+  for (const one of all) for (const name of classes) sum[name] += one[name];
   return sum;
 }
-
-const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
 
 /**
  * Returns why a certificate does not prove that the topic holds exactly the list's records. Null if its proof is `exact`.

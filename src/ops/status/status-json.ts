@@ -1,11 +1,12 @@
 import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
+import type { Readiness } from './causes.ts';
 
 /**
  * JSON body of the response to `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are
  * in epoch ms by this machine's clock. Fields named `...Ms` are durations in ms. Arrays and texts have a maximum length. The status
  * contains no personal data: of the records, only keys, ids of subjects and status values.
  */
-export interface Status {
+export interface Status extends Readiness {
   readonly version: string;
   readonly account: string;
   readonly prefix: string;
@@ -16,11 +17,6 @@ export interface Status {
    */
   readonly since: number;
   readonly pollIntervalMs: number;
-  readonly ready: boolean;
-  /** Why the service is not ready, one line each. */
-  readonly reasons: readonly string[];
-  /** Codes of the reasons why the service is not ready, without duplicates. */
-  readonly causes: readonly string[];
   /** Problems that do not prevent the service from being ready, the newest first. */
   readonly warnings: readonly Warning[];
   /** State of the API's token. Null before the first login. */
@@ -68,13 +64,8 @@ interface TokenStatus {
   readonly leftMs: number;
 }
 
-export interface QuotaStatus {
-  /** Name of the quota: `login`, the name of a list, or `all` if all lists share one quota. */
-  readonly name: string;
-  /** Requests that count against the quota at this moment: those of the last minute, and those in flight. */
-  readonly used: number;
-  readonly limit: number;
-}
+/** Use of a quota: `login`, a list's, or `all` if all lists share one quota. */
+export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
 /** Outcome of a request to the API: status 2xx (`ok`), 429 (`refused`), any other status (`failed`), or no response (`unanswered`). */
 export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
@@ -249,7 +240,7 @@ export interface RecentDeadLetter {
  * JSON body of the response to `/status` of an instance of a fleet, and of the status events that this instance sends to an open page.
  * Units and limits are those of {@link Status}. It contains no secrets.
  */
-export interface FleetStatus {
+export interface FleetStatus extends Readiness {
   readonly version: string;
   /** Topic prefix that all accounts share. */
   readonly prefix: string;
@@ -264,9 +255,6 @@ export interface FleetStatus {
   readonly generation: number | null;
   /** Names of the fleet's members. */
   readonly instances: readonly string[];
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-  readonly causes: readonly string[];
   /**
    * Accounts of the fleet, sorted by name: those that run on this instance, have a file in `ACCOUNTS_DIR`, are assigned, or have an owner.
    */

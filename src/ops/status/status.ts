@@ -1,29 +1,24 @@
 // Status of one account: in full for its page, or as a few figures for the other instances of a fleet.
 
+import { VERSION } from '../../core/version.ts';
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
-import type { Gauges, Hooks } from '../../observe/hooks.ts';
+import type { Gauges, Hooks, QuotaUse } from '../../observe/hooks.ts';
 import { statusFieldName } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ClockSkew } from './hook-figures.ts';
-import type { Readiness } from './readiness.ts';
+import type { Readiness } from './causes.ts';
+import type { ReadinessOptions } from './readiness.ts';
 import { ListStatus } from './resource-status.ts';
 import type { ListFigures } from './resource-status.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
-import type { QuotaStatus, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import type { LifeCycle, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
 import { LifeCycleModel, MAX_STATUS } from './status-life-cycle.ts';
 import { Warnings } from './warnings.ts';
 
-interface StatusOptions {
-  readonly description: ApiDescription;
-  readonly version: string;
+export interface StatusOptions extends ReadinessOptions {
   readonly account: string;
   readonly prefix: string;
-  readonly resources: readonly Resource[];
-  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
-  readonly pollIntervalMs?: number | undefined;
-  /** Returns the time of a steady clock, in epoch ms. */
-  readonly now: () => number;
   readonly readiness: () => Readiness;
 }
 
@@ -39,11 +34,13 @@ export class StatusModel {
   readonly #since: number;
   readonly #lists: readonly ListStatus[];
   readonly #cycles: readonly StatusCycle[];
-  readonly #statusChanges = new Newest<RecentStatusChange>(MAX_STATUS_CHANGES);
-  readonly #deadLetters = new Newest<RecentDeadLetter>(MAX_DEAD_LETTERS);
+  /** Recent status changes, the newest first. */
+  readonly #statusChanges: RecentStatusChange[] = [];
+  /** Recent dead letters, the newest first. */
+  readonly #deadLetters: RecentDeadLetter[] = [];
   readonly #warnings: Warnings;
   #gauges: Gauges | undefined;
-  #login: { readonly at: number; readonly lifeMs: number } | undefined;
+  #login: { readonly since: number; readonly lifeMs: number } | null = null;
 
   readonly hooks: Hooks;
 
@@ -64,23 +61,24 @@ export class StatusModel {
 
   readonly #ofAccount: Hooks = {
     onStart: (started) => (this.#gauges = started),
-    onLogin: ({ lifeMs }) => (this.#login = { at: this.#options.now(), lifeMs }),
-    onRejected: ({ resource, reason, offset }) =>
-      this.#deadLetters.add({ at: this.#options.now(), resource, reason, offset }),
+    onLogin: ({ lifeMs }) => (this.#login = { since: this.#options.now(), lifeMs }),
+    onRejected: ({ resource, reason, offset }) => {
+      this.#deadLetters.unshift({ at: this.#options.now(), resource, reason, offset });
+      this.#deadLetters.splice(MAX_DEAD_LETTERS);
+    },
     onPublished: ({ at, resource, statusChanges }) => {
       for (const { key, change } of statusChanges) {
         const { subject, field } = change;
-        this.#cycles
-          .find(
-            (each) => each.list === resource && each.subject === subject && each.field === field,
-          )
-          ?.model.add(key, change, at);
+        const cycle = this.#cycles.find(
+          (each) => each.resource === resource && each.subject === subject && each.field === field,
+        );
+        cycle?.model.add(key, change, at);
       }
       for (const { key, change } of statusChanges.slice(-MAX_STATUS_CHANGES)) {
         const { subject, subjectId, field, from, to } = change;
         const cut = (text: string | null, most: number) =>
           text === null ? null : shortened(text, most);
-        this.#statusChanges.add({
+        this.#statusChanges.unshift({
           at,
           order: shortened(key, MAX_ID),
           subject,
@@ -90,6 +88,7 @@ export class StatusModel {
           to: cut(to, MAX_STATUS),
         });
       }
+      this.#statusChanges.splice(MAX_STATUS_CHANGES);
     },
   };
 
@@ -103,38 +102,25 @@ export class StatusModel {
     );
 
   readonly status = (): Status => {
-    const { version, account, prefix, pollIntervalMs = 0, now, readiness } = this.#options;
+    const { account, prefix, pollIntervalMs, now } = this.#options;
     const at = now();
-    const { ready, reasons, causes } = readiness();
+    const readiness = this.#options.readiness();
     const login = this.#login;
     return {
-      version,
+      version: VERSION,
       account,
       prefix,
       at,
       since: this.#since,
       pollIntervalMs,
-      ready,
-      reasons,
-      causes,
-      warnings: this.#warnings.all(causes),
-      token: login
-        ? {
-            since: login.at,
-            lifeMs: login.lifeMs,
-            leftMs: Math.max(0, login.at + login.lifeMs - at),
-          }
-        : null,
+      ...readiness,
+      warnings: this.#warnings.all(readiness.causes),
+      token: login && { ...login, leftMs: Math.max(0, login.since + login.lifeMs - at) },
       quotas: this.#gauges?.quotas() ?? [],
       resources: this.#lists.map((list) => list.status()),
-      lifeCycles: this.#cycles.map(({ list, subject, field, model }) => ({
-        resource: list,
-        subject,
-        field,
-        ...model.status(),
-      })),
-      statusChanges: this.#statusChanges.all(),
-      deadLetters: this.#deadLetters.all(),
+      lifeCycles: this.#cycles.map(({ model, ...names }) => ({ ...names, ...model.status() })),
+      statusChanges: [...this.#statusChanges],
+      deadLetters: [...this.#deadLetters],
     };
   };
 }
@@ -157,20 +143,16 @@ function onlyOf(resource: Resource, hooks: Hooks): Hooks {
 const MAX_ID = 60;
 
 /** Life cycle of a status field of a list's records. */
-interface StatusCycle {
-  readonly list: Resource;
-  readonly subject: string;
-  readonly field: string;
+interface StatusCycle extends Pick<LifeCycle, 'resource' | 'subject' | 'field'> {
   readonly model: LifeCycleModel;
 }
 
 function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
-  return lists.flatMap(({ name: list, statuses }) =>
+  return lists.flatMap(({ name: resource, statuses }) =>
     (statuses?.subjects ?? []).flatMap(({ name: subject, fields }) =>
-      fields.map((path) => ({
-        ...{ list, subject, field: statusFieldName(path) },
-        model: new LifeCycleModel(),
-      })),
+      fields.map((path) => {
+        return { resource, subject, field: statusFieldName(path), model: new LifeCycleModel() };
+      }),
     ),
   );
 }
@@ -185,13 +167,13 @@ const MAX_REASONS = 6;
 export function accountFigures(
   at: number,
   { ready, reasons, causes }: Readiness,
-  quotas: readonly QuotaStatus[],
+  quotas: readonly QuotaUse[],
   lists: readonly ListFigures[],
 ): AccountFigures {
   const lags = lists.flatMap(({ lagMs }) => lagMs ?? []);
   const looks = lists.flatMap(({ lookedAt }) => lookedAt ?? []);
   const snapshots = lists.flatMap(({ firstRead }) => (firstRead?.done === false ? firstRead : []));
-  const sum = (each: readonly number[]) => each.reduce((before, one) => before + one, 0);
+  const sum = (of: 'read' | 'total') => snapshots.reduce((before, each) => before + each[of], 0);
   return {
     at,
     ready,
@@ -200,36 +182,11 @@ export function accountFigures(
     lagMs: lags.length > 0 ? Math.max(...lags) : null,
     lookedAt: looks.length === lists.length ? Math.min(...looks) : null,
     quota: mostUsedQuota(quotas.filter(({ name }) => name !== 'login')),
-    eventsPerSecond: sum(lists.map(({ eventsPerSecond }) => eventsPerSecond)),
-    firstRead:
-      snapshots.length > 0
-        ? {
-            read: sum(snapshots.map(({ read }) => read)),
-            total: sum(snapshots.map(({ total }) => total)),
-          }
-        : null,
+    eventsPerSecond: lists.reduce((before, each) => before + each.eventsPerSecond, 0),
+    firstRead: snapshots.length > 0 ? { read: sum('read'), total: sum('total') } : null,
   };
 }
 
-function mostUsedQuota(quotas: readonly QuotaStatus[]): QuotaStatus | null {
+function mostUsedQuota(quotas: readonly QuotaUse[]): QuotaUse | null {
   return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
-}
-
-/** Holds the last `most` items that were added. */
-class Newest<T> {
-  readonly #most: number;
-  readonly #items: T[] = [];
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  add(item: T): void {
-    this.#items.push(item);
-    if (this.#items.length > this.#most) this.#items.shift();
-  }
-
-  all(): readonly T[] {
-    return this.#items.toReversed();
-  }
 }

@@ -8,13 +8,16 @@ import { heldDeletionsText, unprovenDeletionsText } from '../../observe/unpublis
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import { deletionsOf } from './hook-figures.ts';
-import type { Cause } from './readiness.ts';
+import { DEPENDENCIES, dependencyOf } from './causes.ts';
+import type { Cause, Dependency } from './causes.ts';
 import { errorLine, fewNames, MAX_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
 
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
+/** Duration of a warning that is shown until a hook reports the end of its problem. */
+const UNTIL_ENDED = Infinity;
 /**
  * Number of consecutive sweeps (full scans) that fail to prove which records were deleted, after which a warning is shown. The warning is
  * shown only if these sweeps extend over at least ten minutes.
@@ -24,18 +27,6 @@ const UNPROVEN_SWEEPS = 3;
 interface ActiveWarning extends Warning {
   readonly until: number;
   readonly count: number;
-}
-
-interface Raised extends Pick<Warning, 'kind' | 'resource'> {
-  /**
-   * Distinguishes warnings of the same kind and list, such as warnings about two different troubles of a scan: they are shown beside each
-   * other if their details differ. A warning with the same kind, list and detail replaces the earlier one. Default: an empty detail.
-   */
-  readonly detail?: string;
-  /** How long the warning is shown after the last occurrence of its problem, in ms. `Infinity`: until the problem ends. */
-  readonly forMs: number;
-  /** Text of the warning, or a function that returns it for a given number of occurrences. */
-  readonly text: string | ((count: number) => string);
 }
 
 /**
@@ -71,14 +62,10 @@ export class Warnings {
   readonly #ofLists = {
     onHeld: ({ resource, gone, known }) => {
       this.#held.add(resource);
-      this.#raise({
-        kind: 'deletions-held',
-        resource,
-        forMs: Infinity,
-        text: heldDeletionsText(gone, known),
-      });
+      this.#raise('deletions-held', resource, UNTIL_ENDED, heldDeletionsText(gone, known));
     },
-    onSwept: ({ resource, ...swept }) => {
+    onSwept: (swept) => {
+      const { resource } = swept;
       if (!this.#held.delete(resource)) this.#clear('deletions-held', resource);
       if (deletionsOf(swept) !== 'unknown') {
         this.#doubts.delete(resource);
@@ -89,70 +76,58 @@ export class Warnings {
       const { since, sweeps } = this.#doubts.get(resource) ?? { since: now, sweeps: 0 };
       this.#doubts.set(resource, { since, sweeps: sweeps + 1 });
       if (sweeps + 1 < UNPROVEN_SWEEPS || now - since < TEN_MINUTES_MS) return;
-      this.#raise({
-        kind: 'deletions-unknown',
-        resource,
-        forMs: Infinity,
-        text: unprovenDeletionsText(this.#totalOf(resource)),
-      });
+      const text = unprovenDeletionsText(this.#totalOf(resource));
+      this.#raise('deletions-unknown', resource, UNTIL_ENDED, text);
     },
     onRefused: ({ resource, error }) =>
-      this.#raise({
-        kind: 'not-asked',
+      this.#raise(
+        'not-asked',
         resource,
-        forMs: AN_HOUR_MS,
-        text: (count) =>
+        AN_HOUR_MS,
+        (count) =>
           `the API refused requests for single records (${times(count)}): ${errorLine(error)}`,
-      }),
+      ),
     onDiscarded: ({ reason }) =>
-      this.#raise({
-        kind: 'images-discarded',
-        resource: null,
-        forMs: AN_HOUR_MS,
-        text: `the store of published records is damaged or may be, and is being rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
-      }),
-    onTrouble: ({ resource, trouble, offset }) =>
-      this.#raise({
-        kind: KINDS[trouble] ?? 'list-moved',
-        resource,
-        detail: trouble,
-        forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
-        text: (count) =>
-          trouble === 'cut'
-            ? cappedListText(offset)
-            : `${troubleText(trouble, this.#totalOf(resource))} (${times(count)})`,
-      }),
+      this.#raise(
+        'images-discarded',
+        null,
+        AN_HOUR_MS,
+        `the store of published records is damaged or may be, and is being rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
+      ),
+    onTrouble: ({ resource, trouble, offset }) => {
+      const kind = KINDS[trouble] ?? 'list-moved';
+      const text = (count: number) =>
+        trouble === 'cut'
+          ? cappedListText(offset)
+          : `${TROUBLES[trouble].replace('TOTAL', this.#totalOf(resource))} (${times(count)})`;
+      this.#raise(kind, resource, FOR_MS[trouble] ?? TEN_MINUTES_MS, text, trouble);
+    },
     onVolatile: ({ resource, fields }) => {
       const names = fewNames(fields);
-      this.#raise({
-        kind: 'volatile-fields',
-        resource,
-        detail: names.join(),
-        forMs: Infinity,
-        text: `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
-      });
+      const text = `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`;
+      this.#raise('volatile-fields', resource, UNTIL_ENDED, text, names.join());
     },
     onDates: ({ resource, ...found }) => {
       const text = datesText(found);
       if (text === undefined) this.#clear('dates', resource);
-      else this.#raise({ kind: 'dates', resource, forMs: Infinity, text });
+      else this.#raise('dates', resource, UNTIL_ENDED, text);
     },
     onRejected: ({ resource, reason }) =>
-      this.#raise({
-        kind: 'dead-letters',
+      this.#raise(
+        'dead-letters',
         resource,
-        detail: reason,
-        forMs: AN_HOUR_MS,
-        text: (count) =>
+        AN_HOUR_MS,
+        (count) =>
           `${count === 1 ? 'a record' : `${count} records`} went to dead letters: ${reason}`,
-      }),
+        reason,
+      ),
     onSignalsFailed: ({ error, delayMs }) =>
-      this.#raise({
-        kind: 'signals',
-        resource: null,
-        forMs: delayMs + A_MINUTE_MS,
-        text: `the topic of signals can't be read or written, so requests to publish records again (resyncs) wait: ${errorLine(error)}`,
-      }),
+      this.#raise(
+        'signals',
+        null,
+        delayMs + A_MINUTE_MS,
+        `the topic of signals can't be read or written, so requests to publish records again (resyncs) wait: ${errorLine(error)}`,
+      ),
   } satisfies Hooks;
 
   /**
@@ -166,7 +141,21 @@ export class Warnings {
     return [...lasting, ...this.#retries.all(causes)].sort((a, b) => b.at - a.at);
   }
 
-  #raise({ kind, resource, detail = '', forMs, text }: Raised): void {
+  /**
+   * Shows a warning. It replaces an earlier one with the same kind, list and detail.
+   *
+   * @param forMs How long the warning is shown after the last occurrence of its problem, in ms.
+   * @param text Text of the warning, or a function that returns it for a given number of occurrences.
+   * @param detail Distinguishes warnings of the same kind and list, such as warnings about two different troubles of a scan: they are shown
+   * beside each other if their details differ.
+   */
+  #raise(
+    kind: Warning['kind'],
+    resource: string | null,
+    forMs: number,
+    text: string | ((count: number) => string),
+    detail = '',
+  ): void {
     const id = `${kind} ${resource ?? ''} ${detail}`;
     const at = this.#now();
     const before = this.#shown.get(id);
@@ -214,9 +203,7 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   smaller: 'large pages fail: smaller ones are requested',
 };
 
-function troubleText(trouble: Exclude<ScanTrouble, 'cut'>, total: string): string {
-  return TROUBLES[trouble].replace('TOTAL', total);
-}
+export const SCAN_TROUBLES: readonly string[] = [...Object.keys(TROUBLES), 'cut'];
 
 /**
  * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. The warning about unreadable or
@@ -233,7 +220,6 @@ const SILENCE_MS = 60_000;
 
 /** A failed call to a dependency (such as Kafka or the API) that is not known to have succeeded since. */
 interface Open {
-  readonly service: string;
   readonly what: string;
   readonly resource: string | undefined;
   /** When the pause before the call is retried ends, in epoch ms. */
@@ -248,7 +234,6 @@ interface Open {
 }
 
 interface Tried {
-  readonly cause: Cause;
   readonly count: number;
   readonly error: unknown;
   readonly at: number;
@@ -264,8 +249,8 @@ interface Tried {
  */
 class RetryWarnings {
   readonly #now: () => number;
-  /** Dependencies to which a call failed in the last ten minutes, by their displayed names. Their number is small. */
-  readonly #tried = new Map<string, Tried>();
+  /** Dependencies to which a call failed in the last ten minutes. */
+  readonly #tried = new Map<Dependency, Tried>();
   /** Failed calls for which no later success is known, by the fields `what` and `resource` of the `onRetry` event. */
   readonly #open = new Map<string, Open>();
 
@@ -276,14 +261,14 @@ class RetryWarnings {
   readonly hooks = {
     onRetry: ({ what, resource, error, delayMs }) => {
       const at = this.#now();
-      const { name: service, cause } = SERVICES[what] ?? API;
+      const dependency = dependencyOf(what);
       const nextAt = at + delayMs;
       const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
-      const one = { service, what, resource, nextAt, silentUntil, answered: false };
+      const one = { what, resource, nextAt, silentUntil, answered: false };
       this.#open.set(`${what} ${resource ?? ''}`, one);
-      const before = this.#tried.get(service);
+      const before = this.#tried.get(dependency);
       const count = before && before.at + SHOWN_FOR_MS > at ? before.count + 1 : 1;
-      this.#tried.set(service, { cause, count, error, at });
+      this.#tried.set(dependency, { count, error, at });
     },
     onRequest: ({ what, status = 0 }) => {
       if (status < 200 || status > 299) return;
@@ -297,7 +282,7 @@ class RetryWarnings {
     onPublished: (published) =>
       this.#close(
         ({ what, resource = published.resource }) =>
-          resource === published.resource && what !== 'login' && what in SERVICES,
+          resource === published.resource && !['login', 'api'].includes(dependencyOf(what)),
       ),
   } satisfies Hooks;
 
@@ -307,17 +292,17 @@ class RetryWarnings {
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();
-    for (const [service, { at }] of this.#tried) {
-      if (at + SHOWN_FOR_MS <= now) this.#tried.delete(service);
+    for (const [dependency, { at }] of this.#tried) {
+      if (at + SHOWN_FOR_MS <= now) this.#tried.delete(dependency);
     }
     this.#close(({ answered, silentUntil }) => answered && silentUntil <= now);
-    const silent = new Set([...this.#open.values()].map(({ service }) => service));
+    const silent = new Set([...this.#open.values()].map(({ what }) => dependencyOf(what)));
     return [...this.#tried]
-      .filter(([, { count, cause }]) => count >= MANY_RETRIES && !causes.includes(cause))
-      .map(([service, { count, error, at }]) => ({
+      .filter(([dependency, { count }]) => count >= MANY_RETRIES && !causes.includes(dependency))
+      .map(([dependency, { count, error, at }]) => ({
         kind: 'tried-again',
         resource: null,
-        text: `${service} was tried again ${times(count)}${silent.has(service) ? ', so far without success' : ' and answers now'}; the last error: ${errorLine(error)}`,
+        text: `${DEPENDENCIES[dependency]} was tried again ${times(count)}${silent.has(dependency) ? ', so far without success' : ' and answers now'}; the last error: ${errorLine(error)}`,
         at,
       }));
   }
@@ -326,21 +311,6 @@ class RetryWarnings {
     for (const [id, one] of this.#open) if (isClosed(one)) this.#open.delete(id);
   }
 }
-
-interface Service {
-  readonly name: string;
-  /** Cause that the readiness check reports while calls to the dependency fail. */
-  readonly cause: Cause;
-}
-
-/** Dependencies that may be retried, by the field `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
-const SERVICES: Readonly<Record<string, Service>> = {
-  login: { name: 'the login', cause: 'login' },
-  kafka: { name: 'Kafka', cause: 'kafka' },
-  registry: { name: 'the schema registry', cause: 'registry' },
-  'state folder': { name: 'the state folder', cause: 'state' },
-};
-const API: Service = { name: 'the API', cause: 'api' };
 
 function times(count: number): string {
   return count === 1 ? 'once' : `${count} times`;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { Registry } from 'prom-client';
 import { from } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openHttpServer, pageOf } from '../../../src/ops/http/http-server.ts';
@@ -35,7 +36,6 @@ beforeEach(async () => {
       status: () => JSON.stringify({ count: ++count }),
       metrics: () => Promise.resolve('a_total 1\n'),
     },
-    metricsType: 'text/plain; version=0.0.4',
     onError: (error) => errors.push(error),
   };
   server = await openHttpServer(options);
@@ -90,7 +90,7 @@ describe('the paths', () => {
 
   it('gives metrics and status in their types, and nothing to be kept', async () => {
     const metrics = await get('/metrics');
-    expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4');
+    expect(metrics.headers.get('content-type')).toBe(Registry.PROMETHEUS_CONTENT_TYPE);
     expect(await metrics.text()).toBe('a_total 1\n');
     const status = await get('/status');
     expect(status.headers.get('content-type')).toContain('application/json');
@@ -150,12 +150,12 @@ describe('an instance of a fleet', () => {
   beforeEach(async () => {
     here = new Set(['east', 'west']);
     asked = [];
-    const status = (account: string) => {
+    const accountStatus = (account: string) => {
       asked.push(account);
       const isHere = here.has(account);
       return { isHere, json: JSON.stringify(isHere ? { account } : { error: 'ask cellar-1' }) };
     };
-    await reopen({ accounts: { page: OWN, status } });
+    await reopen({ accountPage: OWN, endpoints: { ...options.endpoints, accountStatus } });
   });
 
   it('tells the status of all, or of one account; and who runs it where it does not', async () => {

@@ -5,11 +5,12 @@ import { WINE } from '../../../src/description/wine/wine.ts';
 import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
 import type { FleetMetric } from '../../../src/ops/metrics/fleet-metrics.ts';
 import { boundedLabel, labelValues, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
-import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
+import { METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { pathOf, text } from '../../docs/texts.ts';
 import { parsePromql } from './promql.ts';
 import type { Selector } from './promql.ts';
+import { PROCESS_METRICS } from './process-metrics.ts';
 
 interface Rule {
   readonly alert: string;

@@ -2,9 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import type { FleetAccount, FleetView } from '../../../src/observe/fleet-view.ts';
 import { fleetMetrics, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
-import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
+import { METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
 import { parseMetrics } from './parse-metrics.ts';
+import { PROCESS_METRICS } from './process-metrics.ts';
+
+const READY = { ready: true, reasons: [], causes: [] };
 
 /** An instance whose accounts come and go by hand. */
 function instance() {
@@ -26,6 +29,8 @@ function instance() {
         description: WINE,
         account,
         resources: ['orders', 'inventory'],
+        pollIntervalMs: 0,
+        readiness: () => READY,
         ofProcess: false,
       });
       running.set(account, own);
@@ -85,7 +90,10 @@ describe('metrics of an instance', () => {
 
   it('say of one account what they say of it where there is no fleet', async () => {
     const wallClock = () => 1_700_000_000_000;
-    const options = { description: WINE, account: 'east', resources: ['orders'], wallClock };
+    const options = {
+      ...{ description: WINE, account: 'east', resources: ['orders'] as const, pollIntervalMs: 0 },
+      ...{ readiness: () => READY, wallClock },
+    };
     const alone = metrics({ ...options, ofProcess: false });
     alone.hooks.onLogin!({ lifeMs: 1_000, aheadMs: 0 });
     const { text } = fleetMetrics({
@@ -94,7 +102,7 @@ describe('metrics of an instance', () => {
       accounts: () => new Map([['east', alone.registry]]),
     });
     expect((await text()).endsWith(`\n\n${await alone.text()}`)).toBe(true);
-    const withProcess = await metrics(options).text();
+    const withProcess = await metrics({ ...options, ofProcess: true }).text();
     const own = withProcess.slice(0, withProcess.indexOf('# HELP process_'));
     const withoutLogin = await metrics({ ...options, ofProcess: false }).text();
     expect(own).toBe(`${withoutLogin}\n`);

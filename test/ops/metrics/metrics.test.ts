@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Hooks, Published } from '../../../src/observe/hooks.ts';
-import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
+import { METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
@@ -13,6 +13,7 @@ import { readDescription } from '../../../src/description/read-description.ts';
 import { pathOf } from '../../docs/texts.ts';
 import { certificateOf } from '../../support/certificate.ts';
 import { parseMetrics } from './parse-metrics.ts';
+import { PROCESS_METRICS } from './process-metrics.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const SECONDS = START / 1_000;
@@ -30,7 +31,10 @@ function service(options: Partial<Parameters<typeof metrics>[0]> = {}) {
     description: WINE,
     account: 'estate',
     resources: ['orders', 'inventory'],
+    pollIntervalMs: 0,
     wallClock: () => at,
+    readiness: () => ({ ready: true, reasons: [], causes: [] }),
+    ofProcess: true,
     ...options,
   });
   const read = async () => parseMetrics(await text());
@@ -114,7 +118,6 @@ describe('metrics', () => {
     const { samples } = await service().series();
     const names = new Set(samples.map(({ name }) => name));
     for (const name of [
-      'cellarstream_ready',
       'cellarstream_images_stored',
       'cellarstream_token_expiry_timestamp_seconds',
       'cellarstream_last_complete_scan_timestamp_seconds',

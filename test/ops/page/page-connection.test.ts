@@ -7,15 +7,15 @@ interface Connection {
   readonly isReachable?: boolean;
 }
 interface Connecting {
-  readonly connect: (options: {
+  readonly StatusConnection: new (options: {
     url: string;
     statusUrl: string;
     onStatus: (status: unknown) => void;
     onConnection: (connection: Connection) => void;
-  }) => void;
+  }) => object;
 }
 const MODULE = new URL('../../../src/ops/page/live-page.ts', import.meta.url).pathname;
-const { connect } = (await import(MODULE)) as Connecting;
+const { StatusConnection } = (await import(MODULE)) as Connecting;
 
 const START = 1_700_000_000_000;
 
@@ -77,7 +77,7 @@ describe('the connection of the page', () => {
       asked.push(url);
       return answer ? Promise.resolve(answer) : Promise.reject(new TypeError('Failed to fetch'));
     });
-    connect({
+    new StatusConnection({
       url: 'status/events',
       statusUrl: 'status',
       onStatus: (status) => told.push(status as number),

@@ -12,7 +12,7 @@ const LIVE = { isLive: true } as const;
 function status(more: Partial<Status> = {}): Status {
   const { status } = new StatusModel({
     description: WINE,
-    version: '1.2.3',
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders'],
@@ -55,7 +55,7 @@ describe('what the page says first', () => {
   });
 
   it('is why it is not ready, whatever else there is', () => {
-    const away = { ready: false, reasons: ['orders: no answer'], causes: ['api'] };
+    const away = { ready: false, reasons: ['orders: no answer'], causes: ['api'] as const };
     const { tone, headline } = verdictOf({ ...warned('deletions-held'), ...away }, LIVE);
     expect([tone, headline]).toEqual(['bad', 'Not ready: waiting for the API']);
   });

@@ -9,7 +9,7 @@ function service() {
   let at = Date.parse('2026-01-01T12:00:00Z');
   const { hooks, status } = new StatusModel({
     description: WINE,
-    version: '1.2.3',
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders', 'inventory'],

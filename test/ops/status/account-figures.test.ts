@@ -55,7 +55,7 @@ it('are what the whole status says', () => {
   let at = AT;
   const { hooks, status, figures } = new StatusModel({
     description: WINE,
-    version: '1.0.0',
+    pollIntervalMs: 0,
     account: 'east',
     prefix: 'wine.east',
     resources: ['orders'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FleetState } from '../../../src/observe/fleet-view.ts';
 import { FleetReadiness } from '../../../src/ops/status/fleet-readiness.ts';
-import type { Cause } from '../../../src/ops/status/readiness.ts';
+import type { Cause } from '../../../src/ops/status/causes.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 

@@ -19,7 +19,6 @@ const FIGURES: AccountFigures = {
 function instance(...here: string[]) {
   const running = new Map(here.map((account) => [account, { figures: () => FIGURES }]));
   const model = new FleetStatusModel({
-    version: '1.0.0',
     prefix: 'wine',
     instance: 'cellar-0',
     now: () => AT,

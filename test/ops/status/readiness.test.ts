@@ -19,6 +19,7 @@ function service(options: Partial<ReadinessOptions> = {}) {
     description: WINE,
     resources: ['orders', 'inventory'],
     now: () => at,
+    pollIntervalMs: 0,
     ...options,
   });
   const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty, onDates } =

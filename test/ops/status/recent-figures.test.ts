@@ -5,12 +5,8 @@ import { Durations, quantile, TimeSlots } from '../../../src/ops/status/recent-f
 describe('TimeSlots', () => {
   const slots = () => {
     let at = 10_000;
-    const made = new TimeSlots({
-      everyMs: 1_000,
-      count: 3,
-      now: () => at,
-      empty: () => ({ n: 0 }),
-    });
+    const now = () => at;
+    const made = new TimeSlots(now, 1_000, 3, () => ({ n: 0 }));
     const past = () => made.past().map(({ n }) => n);
     return {
       endsAt: () => made.endsAt(),

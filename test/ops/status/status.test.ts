@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { VERSION } from '../../../src/core/version.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../../src/observe/hooks.ts';
@@ -19,7 +20,7 @@ function service() {
   let ready = true;
   const model = new StatusModel({
     description: WINE,
-    version: '1.2.3',
+    pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
     resources: ['orders', 'inventory'],
@@ -53,7 +54,7 @@ function service() {
 it('shows a life cycle for each status field of the description, and scans of its lists', () => {
   const model = new StatusModel({
     description: readDescription(pathOf('test/config/store.yaml')),
-    version: '1.2.3',
+    pollIntervalMs: 0,
     account: 'north',
     prefix: 'store',
     resources: ['price-rules'],
@@ -111,7 +112,7 @@ describe('StatusModel', () => {
     const { status, pass, fail, hooks } = service();
     pass(5_000);
     expect(status()).toMatchObject({
-      version: '1.2.3',
+      version: VERSION,
       account: 'cellar',
       prefix: 'wine',
       since: START,

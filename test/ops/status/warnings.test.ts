@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Published } from '../../../src/observe/hooks.ts';
-import type { Cause } from '../../../src/ops/status/readiness.ts';
+import type { Cause } from '../../../src/ops/status/causes.ts';
 import { Warnings } from '../../../src/ops/status/warnings.ts';
 
 const A_MINUTE = 60_000;

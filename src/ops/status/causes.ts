@@ -1,0 +1,52 @@
+// Why a service is not ready: the codes of the causes, and the dependencies whose failure is one.
+
+/** Codes for the reasons why a service is not ready. They are stable across releases. */
+export const CAUSES = [
+  /** Logging in to the API fails, whether for the first token or for a new one. */
+  'login',
+  /** Kafka does not respond. */
+  'kafka',
+  /** The schema registry does not respond. */
+  'registry',
+  /** Requests for a list of the API fail. */
+  'api',
+  /** The state folder can't be read or written. */
+  'state',
+  /** The service has stopped reading a list until an operator resolves its error. */
+  'failed',
+  /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
+  'starting',
+  /** No poll or sweep of one of the lists has been completed for too long. */
+  'stale',
+] as const;
+
+export type Cause = (typeof CAUSES)[number];
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** Descriptions of the problems, one line each: what is wrong, since when, and the error's text. */
+  readonly reasons: readonly string[];
+  /** Codes of the reasons why the service is not ready, without duplicates. */
+  readonly causes: readonly Cause[];
+}
+
+/** Causes that are the failure of a dependency of the service, which is retried. */
+export type Dependency = Exclude<Cause, 'failed' | 'starting' | 'stale'>;
+
+/** Displayed names of the dependencies. */
+export const DEPENDENCIES: Readonly<Record<Dependency, string>> = {
+  login: 'the login',
+  kafka: 'Kafka',
+  registry: 'the schema registry',
+  api: 'the API',
+  state: 'the state folder',
+};
+
+/**
+ * Returns the dependency that belongs to the field `what` of an `onRetry` event: `login`, `kafka`, `registry`, `state folder`, or the name
+ * of a list of the API.
+ */
+export function dependencyOf(what: string): Dependency {
+  if (what === 'state folder') return 'state';
+  return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';
+}
