@@ -1,5 +1,7 @@
-import { defer, finalize, map, of, switchMap, tap } from 'rxjs';
+import { defer, finalize, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './response.ts';
 import { aroundFailing } from './around-failing.ts';
@@ -47,41 +49,30 @@ export function failingPages(
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /** Requests the whole page that contains `offset`: the one that begins at a list offset that is a multiple of its size. */
-      const aligned = (): Observable<Answer> => {
+      function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);
-        return attempts.attempt(place).pipe(
-          switchMap((answer) => (answer ? of(answer) : narrowed({ ...query, ...place }, error))),
-          map((answer) => {
-            const begins = answer.offset ?? place.offset;
-            return begins === offset ? answer : { ...answer, offset: begins };
-          }),
-        );
-      };
-      /**
-       * Finds out why the request for the page failed, and emits what can be read of the page. `other` is the response to a page elsewhere
-       * in the list, which has shown that the API is available.
-       */
-      const searched = (other: Answer): Observable<Answer> => {
+        const answer =
+          (yield* attempts.attempt(place)) ??
+          (yield* waitFor(narrowed({ ...query, ...place }, error)));
+        const begins = answer.offset ?? place.offset;
+        return begins === offset ? answer : { ...answer, offset: begins };
+      }
+      /** Finds out why the request for the page failed, and returns what can be read of the page. */
+      function* search(): Steps<Answer> {
+        failingOffsets.forget(attempts.isDated, offset, pageSize);
+        const other = yield* attempts.probe(); // a page elsewhere in the list, which shows that the API is available
+        if (!other) return attempts.giveUp();
         const { total } = other;
-        if (offset > 0 && total !== undefined && total <= offset)
-          return of(emptyResponseBehind(other));
+        if (offset > 0 && total !== undefined && total <= offset) return emptyResponseBehind(other);
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
-        return (isUnknown ? attempts.beginsWhereAsked(other) : of(true)).pipe(
-          switchMap((isPlaced) => {
-            if (!isPlaced) plan.foundWhole();
-            return isAligned() ? attempts.attempt({ offset, pageSize }) : of(undefined);
-          }),
-          switchMap((found) => {
-            if (found) return of(found);
-            if (!isAligned()) return aligned();
-            return limited
-              .beside(other, offset)
-              .pipe(switchMap((answer) => (answer ? of(answer) : inParts(total))));
-          }),
-        );
-      };
+        if (isUnknown && !(yield* attempts.beginsWhereAsked(other))) plan.foundWhole();
+        const again = isAligned() ? yield* attempts.attempt({ offset, pageSize }) : undefined;
+        if (again) return again;
+        if (!isAligned()) return yield* aligned();
+        return (yield* limited.beside(other, offset)) ?? (yield* inParts(total));
+      }
       /**
-       * Emits what can be read of the page once the search has found its single failing record, at list offset `at`:
+       * Returns what can be read of the page once the search has found its single failing record, at list offset `at`:
        *
        * - `front`, if the record can be read now; the record alone if there is no `front`;
        * - the records in front of `at`, if the API serves none from there on (a cap);
@@ -89,33 +80,24 @@ export function failingPages(
        *
        * @param front Response with the page's records before `at`; undefined if the failing record is the first of the page.
        */
-      const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
-        attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
-          switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
-          switchMap((answer) => (answer ? of(answer) : around.at(at))),
-        );
-      const inParts = (total = Infinity): Observable<Answer> => {
+      function* alone(at: number, front: Answer | undefined): Steps<Answer> {
+        const answer = yield* attempts.attempt({ offset: at, pageSize: 1 }, 'some');
+        if (answer) return front ?? answer;
+        return (yield* limited.at(at)) ?? (yield* around.at(at));
+      }
+      function* inParts(total = Infinity): Steps<Answer> {
         // A whole page is not shortened: its parts have to be whole pages as well.
         const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
         const failing = { offset, pageSize: size };
-        return (size < pageSize ? attempts.attempt(failing) : of(undefined)).pipe(
-          switchMap((answer) => (answer ? of(answer) : splitPage(attempts, plan, failing, alone))),
-        );
-      };
-      const search = (): Observable<Answer> => {
-        failingOffsets.forget(attempts.isDated, offset, pageSize);
-        return attempts
-          .probe()
-          .pipe(switchMap((other) => (other ? searched(other) : attempts.giveUp())));
-      };
+        const answer = size < pageSize ? yield* attempts.attempt(failing) : undefined;
+        return answer ?? (yield* splitPage(attempts, plan, failing, alone));
+      }
+      function* read(): Steps<Answer> {
+        if (!isAligned()) return yield* aligned();
+        return (yield* around.known()) ?? (yield* limited.known()) ?? (yield* search());
+      }
 
-      const answer$ = isAligned()
-        ? around.known().pipe(
-            switchMap((answer) => (answer ? of(answer) : limited.known())),
-            switchMap((answer) => (answer ? of(answer) : search())),
-          )
-        : aligned();
-      return answer$.pipe(
+      return inSteps(read).pipe(
         tap((answer) => attempts.transferSettlement(answer)),
         finalize(() => attempts.settle()),
       );
@@ -138,39 +120,41 @@ function emptyResponseBehind(other: Answer): Answer {
 /**
  * Splits a failing page, then the part of it that fails, and so on:
  *
- * - If all parts of a page succeed, the page was too large: emits the response to the first part, and `plan` requests smaller pages from
+ * - If all parts of a page succeed, the page was too large: returns the response to the first part, and `plan` requests smaller pages from
  *   then on.
- * - If a single failing record is left, emits what `alone` emits.
+ * - If a single failing record is left, returns what `alone` returns.
  *
  * @param alone Reads the page in parts around the failing record, at list offset `at`. `front` is the response to the first part of the
  * page; undefined if the failing record is the first of the page.
  */
-function splitPage(
+function* splitPage(
   attempts: PageAttempts,
   plan: PagePlan,
   failing: PagePlace,
-  alone: (at: number, front: Answer | undefined) => Observable<Answer>,
-): Observable<Answer> {
-  const split = (page: PagePlace, front: Answer | undefined, good: number): Observable<Answer> => {
+  alone: (at: number, front: Answer | undefined) => Steps<Answer>,
+): Steps<Answer> {
+  let page = failing;
+  let front: Answer | undefined;
+  let largest = 0; // size of the largest part that has succeeded
+  for (;;) {
     const parts = plan.split(page);
-    if (parts.length === 0) return alone(page.offset, front);
-    const one = (nth: number, before: Answer | undefined, largest: number): Observable<Answer> => {
-      const part = parts[nth]!;
-      const isLast = nth === parts.length - 1;
-      // A page of this size succeeded, so this one does not fail because of its size, and its last part must fail.
-      if (isLast && largest >= page.pageSize) return split(part, before, largest);
-      return attempts.attempt(part).pipe(
-        switchMap((answer) => {
-          if (!answer) return split(part, before, largest);
-          const first = before ?? answer;
-          const size = Math.max(largest, part.pageSize);
-          if (!isLast) return one(nth + 1, first, size);
-          plan.tooLarge(size, failing.pageSize);
-          return of(first);
-        }),
-      );
-    };
-    return one(0, front, good);
-  };
-  return split(failing, undefined, 0);
+    if (parts.length === 0) return yield* alone(page.offset, front);
+    let failed: PagePlace | undefined;
+    for (const part of parts) {
+      // If a page of this size has succeeded, this one does not fail because of its size, and its last part must fail.
+      const mustFail = part === parts.at(-1) && largest >= page.pageSize;
+      const answer = mustFail ? undefined : yield* attempts.attempt(part);
+      if (!answer) {
+        failed = part;
+        break;
+      }
+      front ??= answer;
+      largest = Math.max(largest, part.pageSize);
+    }
+    if (!failed) {
+      plan.tooLarge(largest, failing.pageSize);
+      return front!;
+    }
+    page = failed;
+  }
 }

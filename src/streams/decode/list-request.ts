@@ -19,6 +19,8 @@ import { parseJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { BackoffOptions } from '../flow/backoff.ts';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { loggableAddress } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
@@ -254,36 +256,41 @@ class PageReader {
    * page of the list (see `isCursorRefused`); all other failures are retried.
    */
   #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
-    const { scheduler, logicalClock } = this.#list;
-    const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
-    delete first.cursor;
-    const read = () => defer(() => this.#readWhole(query, limit, cursorPatience(scheduler)));
-    const afterFailure = ({ error }: PageFailure) =>
-      this.#readWhole(first, limit, pagePatience(scheduler, 'one')).pipe(
-        catchError((other: unknown) =>
-          throwError(() => (other instanceof PageFailure ? asRetryable(error) : other)),
-        ),
-        switchMap(({ span, records }) => {
-          logicalClock.settle(span.begin);
-          records?.settle();
-          return read();
-        }),
-        catchError((again: unknown) =>
-          throwError(() => (again instanceof PageFailure ? asCursorRefused(again.error) : again)),
-        ),
-      );
-    return read().pipe(
-      catchError((failure: unknown) => {
-        if (!(failure instanceof PageFailure)) return throwError(() => failure);
-        const isRefused = isGoneOrRefused(failure.error);
-        return isRefused ? throwError(() => failure.error) : afterFailure(failure);
-      }),
+    return inSteps(() => this.#atCursor(query, limit)).pipe(
       backoff({
         ...this.#retrying,
         canPass: (error) => !isCursorRefused(error) && this.#retrying.canPass(error),
         firstMs: AROUND_AGAIN_MS,
       }),
     );
+  }
+
+  *#atCursor(query: ListQuery, limit: Limit): Steps<Answer> {
+    const { scheduler, logicalClock } = this.#list;
+    const page = () => waitFor(this.#readWhole(query, limit, cursorPatience(scheduler)));
+    let failure: unknown;
+    try {
+      return yield* page();
+    } catch (error) {
+      if (!(error instanceof PageFailure)) throw error;
+      failure = error.error;
+    }
+    if (isGoneOrRefused(failure)) throw failure;
+    const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
+    delete first.cursor;
+    try {
+      const patience = pagePatience(scheduler, 'one');
+      const { span, records } = yield* waitFor(this.#readWhole(first, limit, patience));
+      logicalClock.settle(span.begin);
+      records?.settle();
+    } catch (error) {
+      throw error instanceof PageFailure ? asRetryable(failure) : error;
+    }
+    try {
+      return yield* page();
+    } catch (error) {
+      throw error instanceof PageFailure ? asCursorRefused(error.error) : error;
+    }
   }
 
   /**
