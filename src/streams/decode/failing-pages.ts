@@ -6,14 +6,25 @@ import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './response.ts';
 import { aroundFailing } from './around-failing.ts';
 import type { FailingOffsets } from './around-failing.ts';
-import { offsetLimit } from './offset-limit.ts';
-import { PageAttempts } from './page-attempts.ts';
+import { isPageRefused, PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
 
 interface FailingPagesOptions extends PageAttemptsOptions {
   readonly failingOffsets: FailingOffsets;
   readonly scheduler: SchedulerLike;
 }
+
+/**
+ * Distance, in records, from the first failing record to the next one that is requested, to find out whether the API serves no records from
+ * there on (a cap). If it is too small, a few adjacent bad records are taken for a cap.
+ */
+const APART = 11;
+/**
+ * How long the records from a list offset on must fail with transient errors before the API counts as capping the list there (serving no
+ * records beyond it), in ms. If it is too small, the end of a list is left out when a part of the API is unavailable. If it is too large,
+ * an initial snapshot waits for records that are never served.
+ */
+const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
  * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or in parts around the record
@@ -30,22 +41,29 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  *
  * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
- * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
- * front of that offset, and is marked with `isCut`. The plan remembers the offset. Whenever a page reaches it again, some eight requests
- * test whether the cap is still there.
+ * If every record from some offset on fails, the API caps the list there: search engines, for example, refuse offsets over 10,000, and
+ * databases time out on large ones. The response then has the page's records in front of that offset, and is marked with `isCut`. The plan
+ * remembers the offset. Whenever a page reaches it again, some eight requests test whether the cap is still there.
  */
 export function failingPages(
   options: FailingPagesOptions,
 ): (query: PageQuery, error: unknown) => Observable<Answer> {
   const { plan, failingOffsets, scheduler } = options;
-  const limit = offsetLimit(plan, scheduler);
+  let since: number | undefined;
+  /**
+   * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
+   * once, any other failure only when {@link LIMIT_AFTER_MS} have passed since the first one.
+   */
+  const isLasting = (error: unknown): boolean => {
+    since ??= scheduler.now();
+    return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
+  };
 
   const narrowed = (query: PageQuery, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const attempts = new PageAttempts(options, query, error);
       const around = aroundFailing(attempts, plan, failingOffsets);
-      const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /** Requests the whole page that contains `offset`: the one that begins at a list offset that is a multiple of its size. */
@@ -69,7 +87,7 @@ export function failingPages(
         const again = isAligned() ? yield* attempts.attempt({ offset, pageSize }) : undefined;
         if (again) return again;
         if (!isAligned()) return yield* aligned();
-        return (yield* limited.beside(other, offset)) ?? (yield* inParts(total));
+        return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
        * Returns what can be read of the page once the search has found its single failing record, at list offset `at`:
@@ -83,7 +101,45 @@ export function failingPages(
       function* alone(at: number, front: Answer | undefined): Steps<Answer> {
         const answer = yield* attempts.attempt({ offset: at, pageSize: 1 }, 'some');
         if (answer) return front ?? answer;
-        return (yield* limited.at(at)) ?? (yield* around.at(at));
+        return (yield* beforeCapAt(at)) ?? (yield* around.at(at));
+      }
+      /**
+       * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at` failed
+       * and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no cap.
+       *
+       * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the error
+       * of the failed page is thrown, so that the page is retried.
+       *
+       * @param isKnown Whether the plan already has a cap at or before `at`. It is then accepted at once.
+       */
+      function* beforeCap(other: Answer, at: number, isKnown = false): Steps<Answer | undefined> {
+        if (at === 0 || !(yield* isCap(attempts, at, other.total))) return undefined;
+        if (!isKnown && !isLasting(attempts.error)) return attempts.retryLater();
+        // Requests the page elsewhere once more: the API or the token may have failed since then.
+        if (!(yield* attempts.probe())) return attempts.giveUp();
+        const before = yield* around.front(at);
+        plan.limitFound(at);
+        return attempts.cutResponse(before, other);
+      }
+      /**
+       * Does what `beforeCap` does, after the request for a page elsewhere in the list, which shows whether the API is available. If that
+       * request is given up too, throws the error of the failed page.
+       */
+      function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
+        const other = yield* attempts.probe();
+        return other ? yield* beforeCap(other, at, isKnown) : attempts.giveUp();
+      }
+      /**
+       * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, returns the
+       * response with the page's records in front of the cap. Returns undefined if the page ends at or before that offset, or if the list is
+       * not capped there any more; the plan then forgets the cap.
+       */
+      function* beforeKnownCap(): Steps<Answer | undefined> {
+        const cap = Math.max(offset, plan.servedTo);
+        if (cap >= offset + pageSize) return undefined;
+        const answer = yield* beforeCapAt(cap, true);
+        if (!answer) plan.limitFound(Infinity);
+        return answer;
       }
       function* inParts(total = Infinity): Steps<Answer> {
         // A whole page is not shortened: its parts have to be whole pages as well.
@@ -94,7 +150,7 @@ export function failingPages(
       }
       function* read(): Steps<Answer> {
         if (!isAligned()) return yield* aligned();
-        return (yield* around.known()) ?? (yield* limited.known()) ?? (yield* search());
+        return (yield* around.known()) ?? (yield* beforeKnownCap()) ?? (yield* search());
       }
 
       return inSteps(read).pipe(
@@ -157,4 +213,21 @@ function* splitPage(
     }
     page = failed;
   }
+}
+
+/**
+ * Returns whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at `at`,
+ * the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown (Infinity),
+ * the record two pages after `at` stands for the last one. Returns false as soon as the API serves one of them, or if the list has no
+ * record after `at`.
+ */
+function* isCap(attempts: PageAttempts, at: number, total = Infinity): Steps<boolean> {
+  const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
+  const behind = [at + APART, Math.floor((at + last) / 2), last];
+  const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);
+  if (places.length < 2) return false; // at the end of the list, a cap cannot be distinguished from a bad record
+  for (const offset of places) {
+    if (yield* attempts.attempt({ offset, pageSize: 1 })) return false;
+  }
+  return true;
 }

@@ -155,7 +155,7 @@ function decodedResponse(
 ): Observable<Answer | BrokenResponse> {
   return defer(() => {
     let isDecoded = false; // from then on the consumer of the records settles the read
-    return pageIn(list, raw, query, isLastTry).pipe(
+    return inSteps(() => pageIn(list, raw, query, isLastTry)).pipe(
       tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
       map((page) => {
         isDecoded = true;
@@ -179,15 +179,15 @@ function decodedResponse(
   });
 }
 
-function pageIn(
+function* pageIn(
   { url, layout: ofList, decode, texts, scheduler }: List,
   raw: RawPage,
   query: ListQuery,
   isLastTry: () => boolean,
-): Observable<DecodedPage | BrokenPage> {
-  if (raw.isNotFound) return of(NO_SUCH_RECORD);
-  if (query.isTotal) return of(totalPage(raw, ofList, url));
-  if (raw.isEmpty) return of(EMPTY_PAGE);
+): Steps<DecodedPage | BrokenPage> {
+  if (raw.isNotFound) return NO_SUCH_RECORD;
+  if (query.isTotal) return totalPage(raw, ofList, url);
+  if (raw.isEmpty) return EMPTY_PAGE;
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page.
@@ -199,31 +199,28 @@ function pageIn(
     new CellarstreamError('API_ANSWER', message, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
     });
-  const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-    stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler).pipe(
-      map((found) => {
-        const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
-        if (!found || !isTried) {
-          // The parser's own message is left out: it quotes the text, which may contain personal fields.
-          const kind = error instanceof RangeError ? ' (RangeError)' : '';
-          throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
-        }
-        const { page, place, rest } = found;
-        if (!page) return { broken: { place, rest } };
-        for (const text of found.texts) texts.add(text);
-        return page;
-      }),
+  try {
+    const page = yield* waitFor(
+      stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler),
     );
-  return stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler).pipe(
-    map((page) => {
-      if (typeof page === 'string') throw failed(page, true);
-      return page;
-    }),
-    catchError((error: unknown) => {
-      if (!isNoJson(error)) throw error;
-      return around(error);
-    }),
-  );
+    if (typeof page === 'string') throw failed(page, true);
+    return page;
+  } catch (error) {
+    if (!isNoJson(error)) throw error;
+    const found = yield* waitFor(
+      stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler),
+    );
+    const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
+    if (!found || !isTried) {
+      // The parser's own message is left out: it quotes the text, which may contain personal fields.
+      const kind = error instanceof RangeError ? ' (RangeError)' : '';
+      throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
+    }
+    const { page, place, rest } = found;
+    if (!page) return { broken: { place, rest } };
+    for (const text of found.texts) texts.add(text);
+    return page;
+  }
 }
 
 /** Reads pages of one list; retries or works around failures. */
