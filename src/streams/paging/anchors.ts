@@ -1,6 +1,6 @@
 // Anchors, by which a scan recognizes that a page continues the previous one without a gap; and the positions at which scans resume.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { boundedMap } from '../../core/bounded-map.ts';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
@@ -347,10 +347,7 @@ function digestOfBytes(digest: string): string {
 }
 
 function digestOf(record: JsonValue): string {
-  return createHash('sha1')
-    .update(canonicalJson(record))
-    .digest('base64url')
-    .slice(0, DIGEST_LENGTH);
+  return hash('sha1', canonicalJson(record), 'base64url').slice(0, DIGEST_LENGTH);
 }
 
 /**

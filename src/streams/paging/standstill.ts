@@ -194,16 +194,11 @@ const LEAST_RECORDS = 2;
  * and one of its fields do, only the field is returned.
  */
 function commonFields(comparisons: readonly Comparison[]): readonly string[] {
-  const keysOf = new Map<string, string[]>();
-  for (const { key, differing } of comparisons) {
-    for (const pointer of differing) {
-      const keys = keysOf.get(pointer) ?? [];
-      keysOf.set(pointer, keys);
-      keys.push(key);
-    }
-  }
-  const isCommon = (keys: readonly string[]) =>
-    keys.length >= LEAST_SHARE * comparisons.length && new Set(keys).size >= LEAST_RECORDS;
-  const common = [...keysOf.keys()].filter((pointer) => isCommon(keysOf.get(pointer)!));
+  const pointers = new Set(comparisons.flatMap(({ differing }) => [...differing]));
+  const common = [...pointers].filter((pointer) => {
+    const found = comparisons.filter(({ differing }) => differing.has(pointer));
+    const isOften = found.length >= LEAST_SHARE * comparisons.length;
+    return isOften && new Set(found.map(({ key }) => key)).size >= LEAST_RECORDS;
+  });
   return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
 }
