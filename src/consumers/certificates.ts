@@ -1,7 +1,7 @@
 // Reads a list's certificates, and reports when a consumer has passed a certificate's positions.
 
 import type { Kafka } from 'kafkajs';
-import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
+import { concat, defer, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
@@ -71,7 +71,7 @@ export interface OpenedCertificates {
 }
 
 /**
- * Begins reading a list's certificates: returns the newest one, and the offset from which {@link laterCertificates} continues.
+ * Begins reading a list's certificates: returns the newest one, and the offset from which {@link certificatesSince} continues.
  *
  * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */
@@ -84,18 +84,23 @@ export async function openCertificates(
   return { newest, end: bounds.high };
 }
 
-/** Emits the list's certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
-export function laterCertificates(
+/**
+ * Emits the newest certificate that {@link openCertificates} returned, if there is one, and then the list's later certificates; completes
+ * after `stop$` emits.
+ */
+export function certificatesSince(
   kafka: Kafka,
   source: CertificatesSource,
-  end: bigint,
+  { newest, end }: OpenedCertificates,
   stop$: Observable<unknown>,
 ): Observable<PublishedCertificate> {
   const { topic } = source;
   const ends = new Map([[0, end]]);
-  return readBatches({ kafka, topic, range: { from: ends, ends }, follow: true, stop$ }, (batch) =>
+  const range = { from: ends, ends };
+  const later$ = readBatches({ kafka, topic, range, follow: true, stop$ }, (batch) =>
     certificatesIn(batch).filter(certificateOf(source)),
   );
+  return newest ? concat(of(newest), later$) : later$;
 }
 
 export function certificatesOf(
@@ -105,9 +110,7 @@ export function certificatesOf(
 ): Observable<PublishedCertificate> {
   return defer(() => openCertificates(kafka, source)).pipe(
     takeUntil(stop$),
-    switchMap(({ newest, end }) =>
-      concat(newest ? of(newest) : EMPTY, laterCertificates(kafka, source, end, stop$)),
-    ),
+    switchMap((opened) => certificatesSince(kafka, source, opened, stop$)),
   );
 }
 

@@ -31,13 +31,13 @@ const MAX_PLACES = 100;
  */
 export class FailingOffsets {
   /**
-   * Known failing offsets. `whole`: from scans of the whole list. `dated`: from scans of windows of dates, counted from the start of the
+   * Known failing offsets. Key false: from scans of the whole list. Key true: from scans of windows of dates, counted from the start of the
    * window.
    */
-  readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
+  readonly #places = new Map<boolean, readonly FailingOffset[]>();
 
   get size(): number {
-    return this.#places.whole.length + this.#places.dated.length;
+    return this.#of(false).length + this.#of(true).length;
   }
 
   /**
@@ -65,9 +65,8 @@ export class FailingOffsets {
    * @param isDated Whether the offset counts from the start of a window of dates and not from the start of the list.
    */
   add(isDated: boolean, place: FailingOffset): void {
-    const places = this.#of(isDated);
-    const others = places.filter(({ at }) => at !== place.at).slice(1 - MAX_PLACES);
-    places.splice(0, Infinity, ...others, place);
+    const others = this.#of(isDated).filter(({ at }) => at !== place.at);
+    this.#places.set(isDated, [...others.slice(1 - MAX_PLACES), place]);
   }
 
   /**
@@ -75,13 +74,12 @@ export class FailingOffsets {
    * `isDated`: whether the page belongs to a window of dates.
    */
   forget(isDated: boolean, offset: number, pageSize: number): void {
-    const places = this.#of(isDated);
-    const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
-    places.splice(0, Infinity, ...others);
+    const isElsewhere = ({ at }: FailingOffset) => at < offset || at >= offset + pageSize;
+    this.#places.set(isDated, this.#of(isDated).filter(isElsewhere));
   }
 
-  #of(isDated: boolean): FailingOffset[] {
-    return isDated ? this.#places.dated : this.#places.whole;
+  #of(isDated: boolean): readonly FailingOffset[] {
+    return this.#places.get(isDated) ?? [];
   }
 }
 
@@ -123,7 +121,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
         most = Math.ceil(part.pageSize / 2);
         continue;
       }
-      if (row.push(at) > MAX_IN_A_ROW || !(yield* attempts.probe())) return attempts.giveUp();
+      if (row.push(at) > MAX_IN_A_ROW) return attempts.giveUp();
+      yield* attempts.probe();
       at += 1;
       most = end - at;
     }

@@ -79,7 +79,6 @@ export function failingPages(
       function* search(): Steps<Answer> {
         failingOffsets.forget(attempts.isDated, offset, pageSize);
         const other = yield* attempts.probe(); // a page elsewhere in the list, which shows that the API is available
-        if (!other) return attempts.giveUp();
         const { total } = other;
         if (offset > 0 && total !== undefined && total <= offset) return emptyResponseBehind(other);
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
@@ -116,7 +115,7 @@ export function failingPages(
         if (at === 0 || !(yield* isCap(attempts, at, other.total))) return undefined;
         if (!isKnown && !isLasting(attempts.error)) return attempts.retryLater();
         // Requests the page elsewhere once more: the API or the token may have failed since then.
-        if (!(yield* attempts.probe())) return attempts.giveUp();
+        yield* attempts.probe();
         const before = yield* around.front(at);
         plan.limitFound(at);
         return attempts.cutResponse(before, other);
@@ -126,8 +125,7 @@ export function failingPages(
        * request is given up too, throws the error of the failed page.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
-        const other = yield* attempts.probe();
-        return other ? yield* beforeCap(other, at, isKnown) : attempts.giveUp();
+        return yield* beforeCap(yield* attempts.probe(), at, isKnown);
       }
       /**
        * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, returns the

@@ -45,11 +45,6 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
-function hasStatus(error: unknown, status: number): boolean {
-  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
-  return isStatus && error.context.status === status;
-}
-
 /** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
 const MIN_FAILURES = 3;
 /**
@@ -95,7 +90,8 @@ export function cursorPatience(scheduler: SchedulerLike): PagePatience {
  * does not count: gateways send it while the API is replaced.
  */
 export function isGoneOrRefused(error: unknown): boolean {
-  return isPageRefused(error) || hasStatus(error, 410);
+  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
+  return isPageRefused(error) || (isStatus && error.context.status === 410);
 }
 
 /** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
@@ -194,11 +190,13 @@ export class PageAttempts {
   }
 
   /**
-   * Requests a single record outside the failed page, to see whether the API is available. Returns the response; undefined if this request
-   * is given up, too.
+   * Requests a single record outside the failed page, to see whether the API is available, and returns the response. If this request is
+   * given up, too, throws the error of the failed page, which ends the attempts to read the page.
    */
-  probe(): Steps<Answer | undefined> {
-    return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
+  *probe(): Steps<Answer> {
+    return (
+      (yield* this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe')) ?? this.giveUp()
+    );
   }
 
   /**

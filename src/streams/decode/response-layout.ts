@@ -217,17 +217,10 @@ function flagIn(value: JsonValue | undefined): boolean | undefined {
   return FLAGS[String(value).trim().toLowerCase()];
 }
 
-function isErrorBody({
-  error,
-  errors,
-  success,
-  ok,
-  status,
-  code,
-  statusCode,
-}: JsonObject): boolean {
+function isErrorBody(body: JsonObject): boolean {
+  const { error, errors, success, ok } = body;
   if (isPresent(error) || isPresent(errors) || success === false || ok === false) return true;
-  return [status, code, statusCode].some(isFailureCode);
+  return [body.status, body.code, body.statusCode].some(isFailureCode);
 }
 
 function isFailureCode(value: JsonValue | undefined): boolean {

@@ -2,6 +2,7 @@
 
 import { ignoreElements, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import type { Answer } from '../decode/response.ts';
 import { isHeldBack } from './deletion-limit.ts';
 import type { MissingKeyCounts, SeenMarks } from './deletion-limit.ts';
 import type { SweepProgress } from './sweep-progress.ts';
@@ -24,15 +25,21 @@ export interface KnownRecords extends SeenMarks {
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
 
-interface MissingKeysOptions {
+export interface SingleReads {
+  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
+  readonly request: (key: string) => Observable<Answer | undefined>;
+  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
+  readonly canRequest: (key: string) => boolean;
+}
+
+export interface MissingKeysOptions {
+  /** Returns the stored progress. */
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
-  /**
-   * Whether a missing key may be published as deleted once its absence is proven. False if its record can't be requested, in a list whose
-   * records can otherwise be requested singly.
-   */
-  readonly isDeletable: (key: string) => boolean;
-  readonly scheduler: SchedulerLike;
+  /** Requests for single records. Default: the API has no such requests, and sweeps alone prove deletions. */
+  readonly single?: SingleReads;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
 }
 
 /**
@@ -91,13 +98,13 @@ export class MissingKeys {
     work: (keys: readonly string[]) => readonly Observable<T>[],
     begin?: string,
   ): Generator<Observable<T>, void> {
-    const { progress, records, isDeletable, scheduler } = this.#options;
+    const { progress, records, single, scheduler } = this.#options;
     let after = begin;
     do {
       yield timer(0, scheduler).pipe(ignoreElements());
       const { keys, next } = records.unseen(progress().number, after);
       after = next;
-      yield* work(keys.filter(isDeletable));
+      yield* work(single ? keys.filter(single.canRequest) : keys);
     } while (after !== undefined);
   }
 }

@@ -1,8 +1,7 @@
 // Detects fields that differ in every response and so keep pages from joining.
 
-import { canonicalJson, getOwn, isJsonObject } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject, pointerStep } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { pointerStep } from '../../schemas/json/json.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';

@@ -24,7 +24,7 @@ import type { Span } from '../http/logical-clock.ts';
 import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { MissingKeys } from './missing-keys.ts';
-import type { KnownRecords } from './missing-keys.ts';
+import type { MissingKeysOptions, SingleReads } from './missing-keys.ts';
 import { INCONSISTENT } from './scan-trouble.ts';
 import type { ScanPage } from './pages.ts';
 import type { ScanTrouble } from './scan-trouble.ts';
@@ -91,13 +91,6 @@ export interface HeldDeletions {
   readonly known: number;
 }
 
-interface SingleReads {
-  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
-  readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
-  readonly canRequest: (key: string) => boolean;
-}
-
 /** How often a list is swept (read from beginning to end, to find deleted records). */
 export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
@@ -132,9 +125,7 @@ export interface DeletionRules {
   readonly onCut?: (total: number) => void;
 }
 
-export interface SweepsOptions {
-  /** Returns the stored progress. */
-  readonly progress: () => SweepProgress;
+export interface SweepsOptions extends MissingKeysOptions {
   /** Scans the list from a position; null is its beginning. Each page takes one of `pageSlots` until it is committed. */
   readonly scan: (
     from: SweepProgress['position'],
@@ -145,14 +136,11 @@ export interface SweepsOptions {
    * before it has been stored and so has freed the slot.
    */
   readonly pageSlots: PageSlots;
-  readonly records: KnownRecords;
   /**
    * Returns the keys of records published as new since `time`, in epoch ms on the local clock. A lagging replica may not show those records
    * yet. Default: no keys.
    */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for single records. Default: the API has no such requests, and sweeps alone prove deletions. */
-  readonly single?: SingleReads;
   /** Emits once polls have read all changes made before the subscription. Default: the list is not polled. */
   readonly pollsCompleted$?: Observable<unknown>;
   /**
@@ -162,8 +150,6 @@ export interface SweepsOptions {
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
-  /** Clock and timers. Default {@link asyncScheduler}. */
-  readonly scheduler?: SchedulerLike;
 }
 
 interface FirstRequest {
@@ -220,13 +206,10 @@ class Sweeper {
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
-    const { progress, records, single, pageSlots, scheduler = asyncScheduler } = options;
+    const { pageSlots, scheduler = asyncScheduler } = options;
     this.#options = options;
     this.#scheduler = scheduler;
-    this.#missing = new MissingKeys({
-      ...{ progress, records, scheduler },
-      isDeletable: (key) => single === undefined || single.canRequest(key),
-    });
+    this.#missing = new MissingKeys(options);
     this.#stepsDone$ = pageSlots.acquire.pipe(
       tap(() => pageSlots.release()),
       ignoreElements(),
