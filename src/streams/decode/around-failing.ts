@@ -173,8 +173,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Returns the page with a
-   * gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
+   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Returns the page with
+   * a gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
    * records fail.
    */
   function* at(failing: number): Steps<Answer> {
@@ -192,8 +192,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   }
 
   /**
-   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Returns the page with a gap in
-   * place of that record. Returns undefined if
+   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Returns the page with a gap
+   * in place of that record. Returns undefined if
    *
    * - the page has no such record;
    * - the records before and after it are not the same as when it was found;

@@ -130,10 +130,10 @@ export class BrokenPageReader {
 
   /**
    * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. Requests the records
-   * after it, the records before it, and then the broken record once more. Returns the page joined from these responses, in which the broken
-   * record is an unreadable record; the same holds for broken records directly after it. Throws if the two responses to a broken record do
-   * not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two requests
-   * is not noticed.
+   * after it, the records before it, and then the broken record once more. Returns the page joined from these responses, in which the
+   * broken record is an unreadable record; the same holds for broken records directly after it. Throws if the two responses to a broken
+   * record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two
+   * requests is not noticed.
    *
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for the broken record alone.
@@ -155,9 +155,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the records of the page that follow a broken record, from list offset `first` to the next broken one, and returns the response.
-   * If the record there is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with the next
-   * offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
+   * Requests the records of the page that follow a broken record, from list offset `first` to the next broken one, and returns the
+   * response. If the record there is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with
+   * the next offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
    */
   *#behind(row: (Answer | BrokenResponse)[], first: number): Steps<Answer> {
     for (let offset = first; ; offset += 1) {

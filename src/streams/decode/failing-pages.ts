@@ -103,8 +103,9 @@ export function failingPages(
         return (yield* beforeCapAt(at)) ?? (yield* around.at(at));
       }
       /**
-       * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at` failed
-       * and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no cap.
+       * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at`
+       * failed and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no
+       * cap.
        *
        * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the error
        * of the failed page is thrown, so that the page is retried.
@@ -129,8 +130,8 @@ export function failingPages(
       }
       /**
        * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, returns the
-       * response with the page's records in front of the cap. Returns undefined if the page ends at or before that offset, or if the list is
-       * not capped there any more; the plan then forgets the cap.
+       * response with the page's records in front of the cap. Returns undefined if the page ends at or before that offset, or if the list
+       * is not capped there any more; the plan then forgets the cap.
        */
       function* beforeKnownCap(): Steps<Answer | undefined> {
         const cap = Math.max(offset, plan.servedTo);
@@ -214,10 +215,10 @@ function* splitPage(
 }
 
 /**
- * Returns whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at `at`,
- * the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown (Infinity),
- * the record two pages after `at` stands for the last one. Returns false as soon as the API serves one of them, or if the list has no
- * record after `at`.
+ * Returns whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at
+ * `at`, the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown
+ * (Infinity), the record two pages after `at` stands for the last one. Returns false as soon as the API serves one of them, or if the list
+ * has no record after `at`.
  */
 function* isCap(attempts: PageAttempts, at: number, total = Infinity): Steps<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

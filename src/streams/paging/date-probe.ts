@@ -96,8 +96,8 @@ export function* dateProbe(
 
 /**
  * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that the list returns the record with
- * that stamp for a narrow window around the sum. Tries 0 and `dates.offsetMs`, the offset measured before, first. The finding is `no-dates` if the
- * list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
+ * that stamp for a narrow window around the sum. Tries 0 and `dates.offsetMs`, the offset measured before, first. The finding is `no-dates`
+ * if the list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
  */
 function* search(
   dates: Dates,

@@ -60,7 +60,9 @@ export abstract class Pager {
 
   /** Whether the list continues after a page, by what the response shows. */
   abstract hasNext(page: ReceivedPage): boolean;
-  /** Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. Default: false. */
+  /**
+   * Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. Default: false.
+   */
   continuesAfterEmpty(_page: ReceivedPage): boolean {
     return false;
   }

@@ -191,8 +191,8 @@ class Sweeper {
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
   /**
-   * Completes once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until it
-   * is stored, and releases it at once.
+   * Completes once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until
+   * it is stored, and releases it at once.
    */
   readonly #stepsDone$: Observable<never>;
   #requests = 0;
