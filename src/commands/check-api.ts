@@ -38,7 +38,7 @@ import type { Measurement } from '../measure/replies.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
-import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import type { ProbeDates } from '../streams/paging/date-probe.ts';
 import { during } from '../streams/quota/token-bucket.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';

@@ -4,8 +4,7 @@ import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
 import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation.ts';
-import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
-import type { ProbeReply } from '../streams/paging/date-probe.ts';
+import type { ProbeDates, ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText, ListDates } from '../streams/paging/list-dates.ts';
 import type { ListDatesOptions } from '../streams/paging/list-dates.ts';
 

@@ -2,7 +2,7 @@ import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
 import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
-import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import type { ProbeDates } from '../streams/paging/date-probe.ts';
 import { window } from '../streams/paging/poll.ts';
 import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';

@@ -1,7 +1,7 @@
 // Reads a list's certificates, and reports when a consumer has passed a certificate's positions.
 
 import type { Kafka } from 'kafkajs';
-import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
+import { concat, defer, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
@@ -9,7 +9,7 @@ import { topicNames } from '../schemas/events/topics.ts';
 import { topicBounds } from '../kafka/client/topic-facts.ts';
 import type { PartitionBatch } from '../kafka/fetch/kafka-reader.ts';
 import { readBatches } from '../kafka/fetch/read-batches.ts';
-import type { Bounds, Offsets } from '../kafka/log.ts';
+import type { Offsets } from '../kafka/log.ts';
 
 /** A certificate of a full scan of a list, and when it was published. */
 export interface PublishedCertificate {
@@ -71,7 +71,7 @@ export interface OpenedCertificates {
 }
 
 /**
- * Begins reading a list's certificates: returns the newest one, and the offset from which {@link laterCertificates} continues.
+ * Begins reading a list's certificates: returns the newest one, and the offset from which {@link certificatesSince} continues.
  *
  * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */
@@ -79,23 +79,27 @@ export async function openCertificates(
   kafka: Kafka,
   source: CertificatesSource,
 ): Promise<OpenedCertificates> {
-  const bounds = await boundsOf(kafka, source.topic);
-  const [newest] = await newestOf(kafka, source.topic, bounds, [certificateOf(source)]);
-  return { newest, end: bounds.high };
+  const { newest, end } = await newestOf(kafka, source.topic, [source]);
+  return { newest: newest[0], end };
 }
 
-/** Emits the list's certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
-export function laterCertificates(
+/**
+ * Emits the newest certificate that {@link openCertificates} returned, if there is one, and then the list's later certificates; completes
+ * after `stop$` emits.
+ */
+export function certificatesSince(
   kafka: Kafka,
   source: CertificatesSource,
-  end: bigint,
+  { newest, end }: OpenedCertificates,
   stop$: Observable<unknown>,
 ): Observable<PublishedCertificate> {
   const { topic } = source;
   const ends = new Map([[0, end]]);
-  return readBatches({ kafka, topic, range: { from: ends, ends }, follow: true, stop$ }, (batch) =>
+  const range = { from: ends, ends };
+  const later$ = readBatches({ kafka, topic, range, follow: true, stop$ }, (batch) =>
     certificatesIn(batch).filter(certificateOf(source)),
   );
+  return newest ? concat(of(newest), later$) : later$;
 }
 
 export function certificatesOf(
@@ -105,9 +109,7 @@ export function certificatesOf(
 ): Observable<PublishedCertificate> {
   return defer(() => openCertificates(kafka, source)).pipe(
     takeUntil(stop$),
-    switchMap(({ newest, end }) =>
-      concat(newest ? of(newest) : EMPTY, laterCertificates(kafka, source, end, stop$)),
-    ),
+    switchMap((opened) => certificatesSince(kafka, source, opened, stop$)),
   );
 }
 
@@ -121,20 +123,22 @@ export async function newestCertificates(
   topic: string,
   lists: readonly Omit<CertificatesSource, 'topic'>[],
 ): Promise<readonly (PublishedCertificate | undefined)[]> {
-  return newestOf(kafka, topic, await boundsOf(kafka, topic), lists.map(certificateOf));
+  return (await newestOf(kafka, topic, lists)).newest;
 }
 
 /**
- * Returns for each predicate in `kinds` the newest certificate that it accepts. Searches the topic backwards: a list publishes certificates
+ * Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards: a list publishes certificates
  * every few minutes, so the newest is near the end.
  */
 async function newestOf(
   kafka: Kafka,
   topic: string,
-  { low, high }: Bounds,
-  kinds: readonly ((published: PublishedCertificate) => boolean)[],
-): Promise<(PublishedCertificate | undefined)[]> {
-  const newest = kinds.map((): PublishedCertificate | undefined => undefined);
+  lists: readonly Omit<CertificatesSource, 'topic'>[],
+): Promise<{ newest: (PublishedCertificate | undefined)[]; end: bigint }> {
+  const bounds = await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE);
+  const { low, high } = bounds.get(0) ?? { low: 0n, high: 0n };
+  const kinds = lists.map(certificateOf);
+  const newest = lists.map((): PublishedCertificate | undefined => undefined);
   for (let end = high, size = FIRST_WINDOW; end > low && newest.includes(undefined);) {
     const from = end - BigInt(size) > low ? end - BigInt(size) : low;
     const found: typeof newest = [];
@@ -152,7 +156,7 @@ async function newestOf(
     end = from;
     size *= WINDOW_GROWTH;
   }
-  return newest;
+  return { newest, end: high };
 }
 
 function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
@@ -165,11 +169,6 @@ function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
 function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>) {
   return ({ certificate }: PublishedCertificate): boolean =>
     certificate.resource === resource && certificate.account === (account ?? certificate.account);
-}
-
-async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
-  const bounds = await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE);
-  return bounds.get(0) ?? { low: 0n, high: 0n };
 }
 
 /**

@@ -146,7 +146,11 @@ function overallVerdict(partitions: readonly CheckedPartition[]): Checked {
 export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
-  readonly #recent: RecentTallies;
+  /**
+   * Count and digest of each partition's live keys, as they were after each recent event. Older values are needed because a certificate
+   * states them for an earlier event, and may arrive after later events were read. Before the first offset, a partition has no live key.
+   */
+  readonly #recent: Map<number, TallyAt[]>;
 
   /**
    * @param topic Properties of the topic, requested before its first event is read. Events have to be passed to `apply` from the first
@@ -154,25 +158,21 @@ export class TableCheck {
    */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
-    this.#recent = new RecentTallies(
-      new Map([...topic.bounds].map(([partition, { low }]) => [partition, Number(low)])),
+    this.#recent = new Map(
+      [...topic.bounds].map(([partition, { low }]) => [
+        partition,
+        [{ next: Number(low), tally: new KeyTally() }],
+      ]),
     );
-  }
-
-  /**
-   * Creates a check that compares events of a topic with its certificates (count and digest of a list's live keys after a full scan).
-   * Requests the topic's first and end offsets and its compaction settings.
-   *
-   * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
-   */
-  static async of(kafka: Kafka, topic: string): Promise<TableCheck> {
-    return new TableCheck(await certifiedTopic(kafka, topic));
   }
 
   /** Applies the next event of a partition; to be called in offset order. */
   apply(partition: number, offset: number, key: string, event: EventSummary | null): void {
     this.#keys.apply(partition, key, event);
-    this.#recent.record(partition, offset, this.#keys.tally(partition));
+    const recent = this.#recent.get(partition) ?? [];
+    this.#recent.set(partition, recent);
+    if (recent.length >= 2 * MIN_RETAINED) recent.splice(0, MIN_RETAINED);
+    recent.push({ next: offset + 1, tally: this.#keys.tally(partition).copy() });
   }
 
   /**
@@ -182,12 +182,10 @@ export class TableCheck {
    * @param now Current time in epoch ms. A certificate older than the topic's `min.compaction.lag.ms` is not compared.
    */
   judge(published: PublishedCertificate, now: number): CheckedCertificate {
-    return checkCertificate(
-      published,
-      this.#topic,
-      now,
-      (partition, position) => this.#recent.at(partition, position) ?? POSITION_TOO_OLD,
-    );
+    return checkCertificate(published, this.#topic, now, (partition, position) => {
+      const at = this.#recent.get(partition)?.findLast(({ next }) => next <= position);
+      return at?.tally.toJSON() ?? POSITION_TOO_OLD;
+    });
   }
 }
 
@@ -206,35 +204,4 @@ interface TallyAt {
   /** Offset right after the last event counted in `tally`. */
   readonly next: number;
   readonly tally: KeyTally;
-}
-
-/**
- * Count and digest of each partition's live keys, as they were after each recent event. Older values are needed because a certificate
- * states them for an earlier event, and may arrive after later events were read.
- */
-class RecentTallies {
-  readonly #partitions: Map<number, TallyAt[]>;
-
-  /** @param starts First offset to read in each partition. Before it, the partition has no live key. */
-  constructor(starts: ReadonlyMap<number, number>) {
-    this.#partitions = new Map(
-      [...starts].map(([partition, next]) => [partition, [{ next, tally: new KeyTally() }]]),
-    );
-  }
-
-  /** Stores a copy of `tally`: count and digest of the partition's live keys after the event at `offset`. */
-  record(partition: number, offset: number, tally: KeyTally): void {
-    let recent = this.#partitions.get(partition);
-    if (!recent) this.#partitions.set(partition, (recent = []));
-    if (recent.length >= 2 * MIN_RETAINED) recent.splice(0, MIN_RETAINED);
-    recent.push({ next: offset + 1, tally: tally.copy() });
-  }
-
-  /** Returns count and digest of the live keys at `offset`, up to which all events must have been read. Undefined if not stored. */
-  at(partition: number, offset: number): TallyText | undefined {
-    return this.#partitions
-      .get(partition)
-      ?.findLast(({ next }) => next <= offset)
-      ?.tally.toJSON();
-  }
 }

@@ -1,7 +1,7 @@
 // One attempt to handle an event: decodes it, calls the handler, and on failure schedules a retry or writes a dead letter.
 
 import type { KafkaMessage } from 'kafkajs';
-import { catchError, defer, EMPTY, from, last, map, of, switchMap, throwError } from 'rxjs';
+import { defer, EMPTY, last } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
@@ -9,6 +9,8 @@ import { valueSubject } from '../schemas/events/topics.ts';
 import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
+import { inSteps, waitFor } from '../streams/flow/steps.ts';
+import type { Steps } from '../streams/flow/steps.ts';
 import type { Consumed, MessageReader } from './consumed.ts';
 import type { WorkOutcome } from './keyed-work.ts';
 
@@ -97,48 +99,44 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
 
   return (partition, message, tries, halt$) => {
     const { offset } = message;
-    const waiting = <V>() =>
+    const retrying = <V>() =>
       backoff<V>({ scheduler, random, stop$: halt$, ...(onRetry && { onRetry }) });
+    const event$ = defer(async () => {
+      try {
+        await reader.prepare([message]);
+        return reader.read(partition, message);
+      } catch (error) {
+        return attributeRefusal(error, registry, topic);
+      }
+    });
 
-    const read = defer(async () => {
-      await reader.prepare([message]);
-      return reader.read(partition, message);
-    }).pipe(catchError((error: unknown) => from(attributeRefusal(error, registry, topic))));
+    function* giveUp(error: unknown, tries: number): Steps<WorkOutcome<never>> {
+      if (!deadLetters) throw error;
+      const letter = { topic, partition, message, error, tries };
+      yield* waitFor(defer(() => deadLetters.write(letter)).pipe(retrying()));
+      onDeadLetter?.({ partition, offset, error, tries });
+      return { done: true };
+    }
 
-    const giveUp = (error: unknown, tries: number): Observable<WorkOutcome<never>> => {
-      if (!deadLetters) return throwError(() => error);
-      return defer(() => deadLetters.write({ topic, partition, message, error, tries })).pipe(
-        waiting(),
-        map(() => {
-          onDeadLetter?.({ partition, offset, error, tries });
-          return { done: true };
-        }),
-      );
-    };
-
-    const failed = (error: unknown): Observable<WorkOutcome<never>> => {
-      if (tries >= retry.tries) return giveUp(error, tries);
-      const ceiling = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
-      const delayMs = random() * ceiling;
-      onRetry?.({ error, count: tries, delayMs, event: { partition, offset } });
-      return of({ done: false, retryAfterMs: delayMs });
-    };
-
-    const handled = (event: Consumed<T>): Observable<WorkOutcome<Handled<T, R>>> =>
-      defer(() => handle(event) ?? EMPTY).pipe(
-        last(undefined, undefined),
-        map((result) => ({ done: true, result: { event, result } }) as const),
-        catchError(failed),
-      );
-
-    return read.pipe(
-      waiting(),
-      map((event) => ({ event })),
-      catchError((error: unknown) =>
-        isUnreadable(error) ? of({ error }) : throwError(() => error),
-      ),
-      switchMap((found) => ('event' in found ? handled(found.event) : giveUp(found.error, 0))),
-    );
+    return inSteps(function* (): Steps<WorkOutcome<Handled<T, R>>> {
+      let event: Consumed<T>;
+      try {
+        event = yield* waitFor(event$.pipe(retrying()));
+      } catch (error) {
+        if (isUnreadable(error)) return yield* giveUp(error, 0);
+        throw error;
+      }
+      try {
+        const result$ = defer(() => handle(event) ?? EMPTY).pipe(last(undefined, undefined));
+        return { done: true, result: { event, result: yield* waitFor(result$) } };
+      } catch (error) {
+        if (tries >= retry.tries) return yield* giveUp(error, tries);
+        const ceiling = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
+        const delayMs = random() * ceiling;
+        onRetry?.({ error, count: tries, delayMs, event: { partition, offset } });
+        return { done: false, retryAfterMs: delayMs };
+      }
+    });
   };
 }
 

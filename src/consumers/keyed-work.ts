@@ -96,11 +96,8 @@ class BatchRun<E, R> {
   readonly #slots: Slots;
   readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
-  /**
-   * For each key, the queue of its items that are not done, as indexes of the batch's items. The first item of a queue is ready, paused or
-   * in progress; the others wait for it.
-   */
-  readonly #lines: Map<string | null, number[]>;
+  /** Index of the next item with the same key, for each item that has one. That item waits until this one is done. */
+  readonly #nextOfKey: (number | undefined)[] = [];
   /**
    * Indexes of the items that can be started, ascending: all earlier items with the same key are done, and the item is not paused for a
    * retry.
@@ -126,8 +123,13 @@ class BatchRun<E, R> {
     this.#scheduler = scheduler;
     this.#subscriber = subscriber;
     const { items, keyOf } = batch;
-    this.#lines = indexesByKey(items.map(keyOf));
-    this.#ready = [...this.#lines.values()].map((line) => line[0]!);
+    const firstOfKey = new Map<string | null, number>();
+    for (let index = items.length - 1; index >= 0; index -= 1) {
+      const key = keyOf(items[index]!);
+      this.#nextOfKey[index] = firstOfKey.get(key);
+      firstOfKey.set(key, index);
+    }
+    this.#ready = [...firstOfKey.values()].sort((a, b) => a - b);
     this.#tries = items.map(() => 0);
     this.#done = items.map(() => false);
   }
@@ -179,14 +181,11 @@ class BatchRun<E, R> {
   }
 
   #finish(index: number, result: R | undefined): void {
-    const { items, keyOf } = this.#batch;
     this.#done[index] = true;
     while (this.#done[this.#lowWatermark]) this.#lowWatermark += 1;
-    const item = items[index]!;
-    const line = this.#lines.get(keyOf(item))!;
-    line.shift();
-    const [next] = line;
+    const item = this.#batch.items[index]!;
     this.#subscriber.next({ item, result, lowWatermark: this.#lowWatermark });
+    const next = this.#nextOfKey[index];
     if (next !== undefined) this.#makeReady(next);
   }
 
@@ -217,16 +216,6 @@ class BatchRun<E, R> {
     if (this.#failure) this.#subscriber.error(this.#failure.error);
     else this.#subscriber.complete();
   }
-}
-
-function indexesByKey(keys: readonly (string | null)[]): Map<string | null, number[]> {
-  const lines = new Map<string | null, number[]>();
-  keys.forEach((key, index) => {
-    const line = lines.get(key);
-    if (line) line.push(index);
-    else lines.set(key, [index]);
-  });
-  return lines;
 }
 
 /** Inserts a number into an ascending array. */

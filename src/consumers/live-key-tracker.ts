@@ -132,12 +132,9 @@ export class KeyTable {
     this.#high = new Uint32Array(2 * high.length);
     this.#low = new Uint32Array(2 * low.length);
     this.#values = new Float64Array(2 * values.length).fill(NaN);
+    this.#taken = 0;
     values.forEach((value, at) => {
-      if (Number.isNaN(value)) return;
-      const slot = this.#slotOf({ high: high[at]!, low: low[at]! });
-      this.#high[slot] = high[at]!;
-      this.#low[slot] = low[at]!;
-      this.#values[slot] = value;
+      if (!Number.isNaN(value)) this.set({ high: high[at]!, low: low[at]! }, value);
     });
   }
 }

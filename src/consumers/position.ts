@@ -67,7 +67,8 @@ export async function resolveRange(
   return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
 }
 
-const MISSING_TOPIC_ADVICE =
+/** Advice in the error for a topic that does not exist. */
+export const MISSING_TOPIC_ADVICE =
   'check that TOPIC_PREFIX is that of the service (`cellarstream run`), which creates the topics';
 
 /**
@@ -108,14 +109,14 @@ function offsetsOf(
 ): Offsets {
   const offsets = new Map(otherwise);
   for (const [name, text] of Object.entries(position)) {
-    const known = /^\d+$/.test(name) ? bounds.get(Number(name)) : undefined;
+    const partition = Number(name);
+    const known = /^\d+$/.test(name) ? bounds.get(partition) : undefined;
     const refuse = (why: string): never => {
-      const context = { topic, partition: Number(name) };
+      const context = { topic, partition };
       throw new CellarstreamError('POSITION', `${name}:${text}: ${why}`, { context });
     };
     if (!known) return refuse(`${topic} has the partitions 0 to ${bounds.size - 1}`);
     const { low, high } = known;
-    const partition = Number(name);
     if (!/^\d+$/.test(text)) return refuse('an offset is a whole number');
     const offset = BigInt(text);
     if (offset > high)

@@ -3,16 +3,13 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { PAUSES } from '../core/retries.ts';
 import {
-  concat,
   connect,
   defer,
-  EMPTY,
   from as fromInput,
   ignoreElements,
   map,
   merge,
   NEVER,
-  of,
   ReplaySubject,
   Subject,
   switchMap,
@@ -31,7 +28,7 @@ import type { Retry } from '../streams/flow/backoff.ts';
 import { inTurn } from '../streams/flow/in-turn.ts';
 import {
   certificatesSource,
-  laterCertificates,
+  certificatesSince,
   openCertificates,
   CertificateWatermarks,
 } from './certificates.ts';
@@ -191,19 +188,19 @@ export function replay<T>(
     /** Reads events and certificates concurrently; reports a certificate once all events before its offsets have been delivered. */
     const withCertificates = (
       range: Range,
-      { newest, end }: OpenedCertificates,
+      opened: OpenedCertificates,
       onPassed: (published: PublishedCertificate) => void,
     ): Observable<unknown> => {
       const passed = new CertificateWatermarks(range.from, onPassed);
       const over$ = new Subject<void>();
-      const later$ = laterCertificates(kafka, source!, end, over$);
+      const certificate$ = certificatesSince(kafka, source!, opened, over$);
       const read$ = readRange(range, (batch) => {
         const isRead = () => passed.advanceTo(batch.partition, batch.next);
         return events(batch).pipe(tap({ complete: isRead }));
       });
       return merge(
         read$.pipe(tap({ complete: () => over$.next() })),
-        concat(newest ? of(newest) : EMPTY, later$).pipe(
+        certificate$.pipe(
           tap((published) => passed.add(published)),
           ignoreElements(),
         ),

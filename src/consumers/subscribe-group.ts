@@ -26,6 +26,7 @@ import type {
 } from './handling.ts';
 import { keyedWork } from './keyed-work.ts';
 import type { KeyedWork } from './keyed-work.ts';
+import { MISSING_TOPIC_ADVICE } from './position.ts';
 import { topicOf } from './topic.ts';
 import type { Topic, ValueIn } from './topic.ts';
 
@@ -226,7 +227,8 @@ class GroupMember<T, R> {
     const { kafka, topic, groupId, deadLetters, from, sessionTimeoutMs } = this.#options;
     const partitions = await partitionCount({ kafka }, topic.name, MISSING_TOPIC_ADVICE);
     if (deadLetters !== undefined) {
-      await partitionCount({ kafka }, deadLetters, create(deadLetters));
+      const advice = `create it first, as with kafka-topics.sh --bootstrap-server HOST:PORT --create --topic ${deadLetters}`;
+      await partitionCount({ kafka }, deadLetters, advice);
     }
     await runConsumerMember({
       kafka,
@@ -285,13 +287,6 @@ class GroupMember<T, R> {
       ...(onRetry && { onRetry }),
     });
   }
-}
-
-const MISSING_TOPIC_ADVICE =
-  'check that TOPIC_PREFIX is that of the service (`cellarstream run`), which creates the topics';
-
-function create(topic: string): string {
-  return `create it first, as with kafka-topics.sh --bootstrap-server HOST:PORT --create --topic ${topic}`;
 }
 
 function atLeastOne(numbers: Readonly<Record<string, number>>): void {

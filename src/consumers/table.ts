@@ -1,6 +1,6 @@
 // Maintains a topic as an in-memory table: the newest published version of each record.
 
-import { defer, Subject, switchMap, tap } from 'rxjs';
+import { defer, firstValueFrom, Subject, switchMap, tap } from 'rxjs';
 import type { Observable, Subscription } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { JsonObject } from '../schemas/json/json.ts';
@@ -8,7 +8,7 @@ import type { CheckedCertificate } from './check-certificate.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions, Source } from './replay.ts';
-import { TableCheck } from './check-certificate.ts';
+import { certifiedTopic, TableCheck } from './check-certificate.ts';
 import { jsonEvents } from './topic.ts';
 import type { Topic, ValueReader } from './topic.ts';
 
@@ -114,14 +114,13 @@ function jsonTopic<Image>(name: string): Topic<ChangeEvent<Image>> {
  * the table is closed.
  */
 class TopicTable<Image, Held> implements Table<Held> {
-  readonly ready: Promise<void>;
+  readonly #ready$ = new Subject<void>();
+  readonly ready = firstValueFrom(this.#ready$);
   readonly #select: (image: Image, key: string) => Held;
   readonly #images = new Map<string, Held>();
   readonly #isNewer = inSequence<Image>();
   readonly #changes$ = new Subject<TableChange<Held>>();
   readonly changes$ = this.#changes$.asObservable();
-  #resolve!: () => void;
-  #reject!: (error: unknown) => void;
   readonly #updates: Subscription;
   /** Compares the events with certificates; undefined if there is no `onCertificate` callback. Assigned before the first event. */
   #check: TableCheck | undefined;
@@ -133,22 +132,18 @@ class TopicTable<Image, Held> implements Table<Held> {
     select: (image: Image, key: string) => Held,
   ) {
     this.#select = select;
-    this.ready = new Promise<void>((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
     this.ready.catch(() => undefined); // `changes$` reports the error as well, so a caller may ignore `ready`
     const topic = typeof source.topic === 'string' ? jsonTopic<Image>(source.topic) : source.topic;
     const events$ = replay({
       ...{ ...source, topic },
       to: 'never',
-      onCaughtUp: this.#resolve,
+      onCaughtUp: () => this.#ready$.next(),
       ...(onCertificate && {
         onCertificate: (published) => onCertificate(this.#check!.judge(published, Date.now())),
       }),
     });
-    const checked$ = defer(() => TableCheck.of(source.kafka, topic.name)).pipe(
-      tap((check) => (this.#check = check)),
+    const checked$ = defer(() => certifiedTopic(source.kafka, topic.name)).pipe(
+      tap((facts) => (this.#check = new TableCheck(facts))),
       switchMap(() => events$),
     );
     this.#updates = (onCertificate ? checked$ : events$)
@@ -162,7 +157,7 @@ class TopicTable<Image, Held> implements Table<Held> {
   readonly close = (): void => {
     this.#updates.unsubscribe();
     this.#changes$.complete();
-    this.#reject(new Error('the table was closed before the topic had been read to its end'));
+    this.#ready$.error(new Error('the table was closed before the topic had been read to its end'));
   };
 
   get size(): number {
@@ -193,7 +188,7 @@ class TopicTable<Image, Held> implements Table<Held> {
 
   #fail(error: unknown): void {
     this.#failure = { error };
-    this.#reject(error);
+    this.#ready$.error(error);
     this.#changes$.error(error);
   }
 }

@@ -13,8 +13,7 @@ import {
 import type { Observable } from 'rxjs';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
-import type { ProbeDates } from '../../streams/paging/date-negotiation.ts';
-import type { ProbeReply } from '../../streams/paging/date-probe.ts';
+import type { ProbeDates, ProbeReply } from '../../streams/paging/date-probe.ts';
 import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';

@@ -1,7 +1,6 @@
-import { catchError, concatMap, from, map, of, switchMap, throwError, toArray } from 'rxjs';
-import type { Observable } from 'rxjs';
 import { stringifyJson } from '../../schemas/json/json.ts';
-import type { PagePlan } from '../http/page-plan.ts';
+import type { Steps } from '../flow/steps.ts';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './response.ts';
 import { allRecords } from './page-attempts.ts';
@@ -32,13 +31,13 @@ const MAX_PLACES = 100;
  */
 export class FailingOffsets {
   /**
-   * Known failing offsets. `whole`: from scans of the whole list. `dated`: from scans of windows of dates, counted from the start of the
+   * Known failing offsets. Key false: from scans of the whole list. Key true: from scans of windows of dates, counted from the start of the
    * window.
    */
-  readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
+  readonly #places = new Map<boolean, readonly FailingOffset[]>();
 
   get size(): number {
-    return this.#places.whole.length + this.#places.dated.length;
+    return this.#of(false).length + this.#of(true).length;
   }
 
   /**
@@ -66,9 +65,8 @@ export class FailingOffsets {
    * @param isDated Whether the offset counts from the start of a window of dates and not from the start of the list.
    */
   add(isDated: boolean, place: FailingOffset): void {
-    const places = this.#of(isDated);
-    const others = places.filter(({ at }) => at !== place.at).slice(1 - MAX_PLACES);
-    places.splice(0, Infinity, ...others, place);
+    const others = this.#of(isDated).filter(({ at }) => at !== place.at);
+    this.#places.set(isDated, [...others.slice(1 - MAX_PLACES), place]);
   }
 
   /**
@@ -76,13 +74,12 @@ export class FailingOffsets {
    * `isDated`: whether the page belongs to a window of dates.
    */
   forget(isDated: boolean, offset: number, pageSize: number): void {
-    const places = this.#of(isDated);
-    const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
-    places.splice(0, Infinity, ...others);
+    const isElsewhere = ({ at }: FailingOffset) => at < offset || at >= offset + pageSize;
+    this.#places.set(isDated, this.#of(isDated).filter(isElsewhere));
   }
 
-  #of(isDated: boolean): FailingOffset[] {
-    return isDated ? this.#places.dated : this.#places.whole;
+  #of(isDated: boolean): readonly FailingOffset[] {
+    return this.#places.get(isDated) ?? [];
   }
 }
 
@@ -108,69 +105,63 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records that follow the failing ones, from list offset `at` on, and emits the responses. If the record at `at`
-   * fails as well, adds `at` to `row` and continues after it. Errors with the page's error if more than `MAX_IN_A_ROW` adjacent records
-   * fail.
+   * Requests the page's records that follow the failing ones, and returns the responses. If the next record fails as well, adds its list
+   * offset to `row` and continues after it. Gives the page up if more than `MAX_IN_A_ROW` adjacent records fail.
    *
    * @param row List offsets of the adjacent failing records so far.
-   * @param most Maximum number of records in the first request; 0 counts as 1.
    */
-  const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
-    const part = plan.from(at, Math.max(1, most));
-    return attempts.attempt(part).pipe(
-      switchMap((answer) => {
-        if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
-        if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
-        if (row.push(at) > MAX_IN_A_ROW) return attempts.giveUp();
-        return attempts
-          .probe()
-          .pipe(
-            switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.giveUp())),
-          );
-      }),
-    );
-  };
+  function* behind(row: number[]): Steps<readonly Answer[]> {
+    let at = row[0]! + 1;
+    let most = end - at;
+    for (;;) {
+      const part = plan.from(at, Math.max(1, most));
+      const answer = yield* attempts.attempt(part);
+      if (answer) return yield* more(answer, part);
+      if (part.pageSize > 1) {
+        most = Math.ceil(part.pageSize / 2);
+        continue;
+      }
+      if (row.push(at) > MAX_IN_A_ROW) return attempts.giveUp();
+      yield* attempts.probe();
+      at += 1;
+      most = end - at;
+    }
+  }
   /**
-   * Emits `answers` and, if the list is read in whole pages, the responses to requests for the pages after them. It requests pages until at
-   * least `MIN_RECORDS_BEHIND` records after the failing one have been requested, the list ends, or a request is given up. A page may have
-   * just one record, because its size must divide its list offset.
-   *
-   * @param at List offset of the next page.
-   * @param length Number of records requested after the failing one so far.
+   * Returns `first`, the response to the request for `part`, and, if the list is read in whole pages, the responses to requests for the
+   * pages after it. It requests pages until at least `MIN_RECORDS_BEHIND` records after the failing one have been requested, the list ends,
+   * or a request is given up. A page may have just one record, because its size must divide its list offset.
    */
-  const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
-    const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.hasNext;
-    if (!plan.isWhole || isEnough) return of(answers);
-    const part = plan.from(at, pageSize);
-    return attempts
-      .attempt(part)
-      .pipe(
-        switchMap((answer) =>
-          answer
-            ? more([...answers, answer], part.offset + part.pageSize, length + part.pageSize)
-            : of(answers),
-        ),
-      );
-  };
+  function* more(first: Answer, part: PagePlace): Steps<readonly Answer[]> {
+    const answers = [first];
+    let length = part.pageSize;
+    let at = part.offset + length;
+    while (plan.isWhole && length < MIN_RECORDS_BEHIND && answers.at(-1)!.hasNext) {
+      const next = plan.from(at, pageSize);
+      const answer = yield* attempts.attempt(next);
+      if (!answer) break;
+      answers.push(answer);
+      at = next.offset + next.pageSize;
+      length += next.pageSize;
+    }
+    return answers;
+  }
   /**
-   * Requests the page's records before list offset `at`, and emits the responses that contain them. Sends several requests if the server
-   * serves fewer records at once than requested. Errors as {@link PageAttempts.retryLater} does if a request is given up, or if a response
+   * Requests the page's records before list offset `at`, and returns the responses that contain them. Sends several requests if the server
+   * serves fewer records at once than requested. Throws as {@link PageAttempts.retryLater} does if a request is given up, or if a response
    * has no records or more than requested.
-   *
-   * @param read Responses received so far, with the first records of the page. They are emitted as well. Default: none.
    */
-  const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
-    const begins = offset + allRecords(read).length;
-    if (begins >= at) return of(read);
-    const part = plan.from(begins, at - begins);
-    return attempts.attempt(part).pipe(
-      switchMap((answer) => {
-        const length = answer?.data.length ?? 0;
-        const isPart = length > 0 && length <= part.pageSize; // shorter if the server caps the page size
-        return isPart ? front(at, [...read, answer!]) : attempts.retryLater();
-      }),
-    );
-  };
+  function* front(at: number): Steps<readonly Answer[]> {
+    const read: Answer[] = [];
+    for (let begins = offset; begins < at; begins = offset + allRecords(read).length) {
+      const part = plan.from(begins, at - begins);
+      const answer = yield* attempts.attempt(part);
+      const isPart = answer && answer.data.length > 0 && answer.data.length <= part.pageSize;
+      if (!isPart) return attempts.retryLater();
+      read.push(answer); // shorter than requested if the server caps the page size
+    }
+    return read;
+  }
   const joined = (
     before: readonly Answer[],
     row: readonly number[],
@@ -180,72 +171,52 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     const gap = row.map((place, nth) => PageRecord.unreadable(gapText(isDated, last, nth), place));
     return attempts.joinParts(before, gap, after);
   };
-  const again = (row: readonly number[]): Observable<readonly (Answer | undefined)[]> =>
-    from(row).pipe(
-      concatMap((each) => attempts.attempt({ offset: each, pageSize: 1 })),
-      toArray(),
-    );
 
   /**
-   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Emits the page with a
-   * gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
+   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Returns the page with
+   * a gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
    * records fail.
    */
-  const at = (failing: number): Observable<Answer> => {
+  function* at(failing: number): Steps<Answer> {
     const row = [failing];
-    return behind(row, failing + 1, end - failing - 1).pipe(
-      switchMap((after) =>
-        front(failing).pipe(
-          switchMap((before) =>
-            again(row).pipe(
-              switchMap((answers) => {
-                if (answers.some((each) => each !== undefined)) return attempts.retryLater();
-                if (row.length === 1) {
-                  const [last, next] = [allRecords(before).at(-1), after[0]!.data[0]];
-                  places.add(isDated, { at: failing, after: last?.key, before: next?.key });
-                }
-                return of(joined(before, row, after));
-              }),
-            ),
-          ),
-        ),
-      ),
-    );
-  };
+    const after = yield* behind(row);
+    const before = yield* front(failing);
+    const again: (Answer | undefined)[] = [];
+    for (const each of row) again.push(yield* attempts.attempt({ offset: each, pageSize: 1 }));
+    if (again.some((answer) => answer !== undefined)) return attempts.retryLater();
+    if (row.length === 1) {
+      const [last, next] = [allRecords(before).at(-1), after[0]!.data[0]];
+      places.add(isDated, { at: failing, after: last?.key, before: next?.key });
+    }
+    return joined(before, row, after);
+  }
 
   /**
-   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Emits the page with a gap in
-   * place of that record. Emits undefined if
+   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Returns the page with a gap
+   * in place of that record. Returns undefined if
    *
    * - the page has no such record;
    * - the records before and after it are not the same as when it was found;
    * - the request for one of the parts is given up.
    */
-  const known = (): Observable<Answer | undefined> => {
+  function* known(): Steps<Answer | undefined> {
     const found = places.find(isDated, offset, pageSize);
-    if (!found) return of(undefined);
+    if (!found) return undefined;
     const { place, until } = found;
     const part = plan.from(place.at + 1, Math.max(1, until - place.at - 1));
-    return attempts.attempt(part).pipe(
-      switchMap((answer) => {
-        if (!answer || answer.data[0]?.key !== place.before) return of(undefined);
-        return more([answer], part.offset + part.pageSize, part.pageSize).pipe(
-          switchMap((after) =>
-            front(place.at).pipe(
-              map((before) => {
-                const last = allRecords(before).at(-1);
-                const isSame = last === undefined || last.key === place.after;
-                return isSame ? joined(before, [place.at], after) : undefined;
-              }),
-            ),
-          ),
-        );
-      }),
-      catchError((failure: unknown) =>
-        attempts.isGivenUp(failure) ? of(undefined) : throwError(() => failure),
-      ),
-    );
-  };
+    try {
+      const answer = yield* attempts.attempt(part);
+      if (!answer || answer.data[0]?.key !== place.before) return undefined;
+      const after = yield* more(answer, part);
+      const before = yield* front(place.at);
+      const last = allRecords(before).at(-1);
+      if (last !== undefined && last.key !== place.after) return undefined;
+      return joined(before, [place.at], after);
+    } catch (failure) {
+      if (attempts.isGivenUp(failure)) return undefined;
+      throw failure;
+    }
+  }
   return { at, known, front };
 }
 

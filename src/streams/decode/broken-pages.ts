@@ -1,9 +1,11 @@
 // Reads pages with a broken record: one that is not JSON and whose end is unknown, so that the rest of its page can't be decoded.
 
-import { concatMap, finalize, from, last, map, of, switchMap, tap, throwError } from 'rxjs';
+import { finalize, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { oldestOf } from '../http/response-age.ts';
 import { loggableAddress } from '../http/http.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
@@ -77,139 +79,97 @@ export class BrokenPageReader {
 
   read(page: BrokenResponse): Observable<Answer> {
     this.#unsettled.add(page.span.begin);
-    return this.#answer(page).pipe(
+    return inSteps(() => this.#answer(page)).pipe(
       tap(({ span }) => this.#unsettled.delete(span.begin)),
       finalize(() => this.#unsettled.forEach((begin) => this.#options.clock.settle(begin))),
     );
   }
 
-  #answer(page: BrokenResponse): Observable<Answer> {
-    if (this.#query.key !== undefined) return of(asResponse(page));
+  *#answer(page: BrokenResponse): Steps<Answer> {
+    if (this.#query.key !== undefined) return asResponse(page);
     const hasParts = this.#options.hasParts && this.#query.pageSize !== undefined;
-    return hasParts ? this.#around(page.broken.place, 1) : this.#fail();
+    return hasParts ? yield* this.#around(page.broken.place) : this.#fail();
   }
 
-  #request(part: PagePlace): Observable<Answer | BrokenResponse> {
-    return this.#options
-      .request({ ...this.#query, ...part })
-      .pipe(tap(({ span }) => this.#unsettled.add(span.begin)));
+  *#request(part: PagePlace): Steps<Answer | BrokenResponse> {
+    const answer = yield* waitFor(this.#options.request({ ...this.#query, ...part }));
+    this.#unsettled.add(answer.span.begin);
+    return answer;
   }
 
-  #requestWhole(part: PagePlace): Observable<Answer> {
-    return this.#request(part).pipe(
-      map((answer) => {
-        if (isBroken(answer)) throw this.#error();
-        return answer;
-      }),
-    );
+  *#requestWhole(part: PagePlace): Steps<Answer> {
+    const answer = yield* this.#request(part);
+    return isBroken(answer) ? this.#fail() : answer;
   }
 
-  #error(): CellarstreamError {
+  #fail(): never {
     const address = loggableAddress(this.#options.url);
     const message = `${address} sent a record that is not JSON, and the records around it can't be read either`;
-    return new CellarstreamError('API_ANSWER', message, { context: { offset: this.#offset } });
+    throw new CellarstreamError('API_ANSWER', message, { context: { offset: this.#offset } });
   }
 
-  #fail(): Observable<never> {
-    return throwError(() => this.#error());
-  }
-
-  /**
-   * Reads a page whose first broken record (one that makes the page's JSON unreadable) is at index `place`: requests that record alone,
-   * then the records before and after it.
-   *
-   * @param alone Number of broken records of the page that have been requested alone, including this one.
-   */
-  #around(place: number, alone: number): Observable<Answer> {
+  /** Reads a page whose first broken record (one that makes the page's JSON unreadable) is at index `first`. */
+  *#around(first: number): Steps<Answer> {
     const offset = this.#offset;
-    return this.#request({ offset: offset + place, pageSize: 1 }).pipe(
-      switchMap((one) => {
-        if (isBroken(one)) return this.#across(place, one);
-        if (malformedTextIn(one) === undefined || alone === MAX_ALONE) {
-          // All records in front of the broken one may be too large a page as well.
-          return place === 0
-            ? this.#fail()
-            : this.#requestWhole({ offset, pageSize: Math.ceil(place / 2) });
-        }
-        return this.#request({ offset, pageSize: this.#pageSize }).pipe(
-          switchMap((again) => {
-            if (!isBroken(again)) return of(again);
-            const next = again.broken.place;
-            // The page is broken at the same record: its text differs in each response, or the server returns smaller pages than
-            // requested.
-            return next > place ? this.#around(next, alone + 1) : this.#across(place, one);
-          }),
-        );
-      }),
-    );
+    let place = first;
+    for (let alone = 1; ; alone += 1) {
+      const one = yield* this.#request({ offset: offset + place, pageSize: 1 });
+      if (isBroken(one)) return yield* this.#across(place, one);
+      if (malformedTextIn(one) === undefined || alone === MAX_ALONE) {
+        // All records in front of the broken one may be too large a page as well.
+        if (place === 0) return this.#fail();
+        return yield* this.#requestWhole({ offset, pageSize: Math.ceil(place / 2) });
+      }
+      const again = yield* this.#request({ offset, pageSize: this.#pageSize });
+      if (!isBroken(again)) return again;
+      // If the page is broken at the same record, its text differs in each response, or the server returns smaller pages than requested.
+      if (again.broken.place <= place) return yield* this.#across(place, one);
+      place = again.broken.place;
+    }
   }
 
   /**
    * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. Requests the records
-   * after it, the records before it, and then the broken record once more. Emits the page joined from these responses, in which the broken
-   * record is an unreadable record; the same holds for broken records directly after it. Errors if the two responses to a broken record do
-   * not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two requests
-   * is not noticed.
+   * after it, the records before it, and then the broken record once more. Returns the page joined from these responses, in which the
+   * broken record is an unreadable record; the same holds for broken records directly after it. Throws if the two responses to a broken
+   * record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two
+   * requests is not noticed.
    *
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for the broken record alone.
    */
-  #across(place: number, one: Answer | BrokenResponse): Observable<Answer> {
-    const at = this.#offset + place;
+  *#across(place: number, one: Answer | BrokenResponse): Steps<Answer> {
+    const offset = this.#offset;
     const row = [one];
-    const before$: Observable<Pick<Answer, 'data' | 'age'>> =
-      place > 0 ? this.#requestWhole({ offset: this.#offset, pageSize: place }) : of({ data: [] });
-    return this.#behind(row, at + 1).pipe(
-      switchMap((after) =>
-        before$.pipe(
-          switchMap((before) => {
-            if (before.data.length !== place) return this.#fail();
-            return this.#again(row, at).pipe(map((end) => this.#joined(before, row, after, end)));
-          }),
-        ),
-      ),
-    );
+    const after = yield* this.#behind(row, offset + place + 1);
+    const before: Pick<Answer, 'data' | 'age'> =
+      place > 0 ? yield* this.#requestWhole({ offset, pageSize: place }) : { data: [] };
+    if (before.data.length !== place) return this.#fail();
+    let end = 0;
+    for (const [nth, each] of row.entries()) {
+      const again = yield* this.#request({ offset: offset + place + nth, pageSize: 1 });
+      if (beginning(again) !== beginning(each)) return this.#fail(); // it has moved within the list
+      end = again.span.end;
+    }
+    return this.#joined(before, row, after, end);
   }
 
   /**
-   * Requests the records of the page that follow a broken record, from list offset `offset` to the next broken one, and emits the response.
-   * If the record at `offset` is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with the
-   * next offset. Errors if more than `MAX_IN_A_ROW` adjacent records are broken.
+   * Requests the records of the page that follow a broken record, from list offset `first` to the next broken one, and returns the
+   * response. If the record there is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with
+   * the next offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
    */
-  #behind(row: (Answer | BrokenResponse)[], offset: number): Observable<Answer> {
-    const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);
-    return this.#request({ offset, pageSize }).pipe(
-      switchMap((answer) => {
-        if (!isBroken(answer)) return of(answer);
-        const { place: good } = answer.broken;
-        if (good > 0) return this.#requestWhole({ offset, pageSize: good });
-        return this.#request({ offset, pageSize: 1 }).pipe(
-          switchMap((next) => {
-            if (!isBroken(next)) return of(next);
-            return row.push(next) > MAX_IN_A_ROW ? this.#fail() : this.#behind(row, offset + 1);
-          }),
-        );
-      }),
-    );
-  }
-
-  /**
-   * Requests each broken record in `row` once more, by a request for one record: the first at list offset `offset`, the others at the
-   * offsets after it. Emits the logical time at which the last request ended. Errors with `API_ANSWER` if a record does not begin with the
-   * same characters as before, because it has then moved within the list.
-   */
-  #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
-    return from(row).pipe(
-      concatMap((each, nth) =>
-        this.#request({ offset: offset + nth, pageSize: 1 }).pipe(
-          map((answer) => {
-            if (beginning(answer) !== beginning(each)) throw this.#error();
-            return answer.span.end;
-          }),
-        ),
-      ),
-      last(),
-    );
+  *#behind(row: (Answer | BrokenResponse)[], first: number): Steps<Answer> {
+    for (let offset = first; ; offset += 1) {
+      const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);
+      const answer = yield* this.#request({ offset, pageSize });
+      if (!isBroken(answer)) return answer;
+      const { place: good } = answer.broken;
+      if (good > 0) return yield* this.#requestWhole({ offset, pageSize: good });
+      const next = yield* this.#request({ offset, pageSize: 1 });
+      if (!isBroken(next)) return next;
+      if (row.push(next) > MAX_IN_A_ROW) return this.#fail();
+    }
   }
 
   #joined(

@@ -4,9 +4,8 @@ import { hash } from 'node:crypto';
 import { defer, of, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
-import { jsonText, textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
+import { jsonText, pageElements, textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
 import { parseJson, stringifyJson } from '../../schemas/json/json.ts';
-import { pageElements } from '../../schemas/json/json-bytes.ts';
 import type { Elements } from '../../schemas/json/json-bytes.ts';
 import { Body } from '../http/body.ts';
 import type { ListQuery, RawPage } from '../http/page-request.ts';
@@ -121,7 +120,7 @@ export function* pageAround(
     pageSize === 1 && blamed.place === 0
       ? singleRecordIn(body, blamed.at, offset, pageWith)
       : undefined;
-  return alone ? { ...around, ...alone } : { ...around, page: undefined };
+  return { ...around, page: undefined, ...alone };
 }
 
 /**

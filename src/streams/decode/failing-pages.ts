@@ -1,17 +1,30 @@
-import { defer, finalize, map, of, switchMap, tap } from 'rxjs';
+import { defer, finalize, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './response.ts';
 import { aroundFailing } from './around-failing.ts';
 import type { FailingOffsets } from './around-failing.ts';
-import { offsetLimit } from './offset-limit.ts';
-import { PageAttempts } from './page-attempts.ts';
+import { isPageRefused, PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
 
 interface FailingPagesOptions extends PageAttemptsOptions {
   readonly failingOffsets: FailingOffsets;
   readonly scheduler: SchedulerLike;
 }
+
+/**
+ * Distance, in records, from the first failing record to the next one that is requested, to find out whether the API serves no records from
+ * there on (a cap). If it is too small, a few adjacent bad records are taken for a cap.
+ */
+const APART = 11;
+/**
+ * How long the records from a list offset on must fail with transient errors before the API counts as capping the list there (serving no
+ * records beyond it), in ms. If it is too small, the end of a list is left out when a part of the API is unavailable. If it is too large,
+ * an initial snapshot waits for records that are never served.
+ */
+const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
  * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or in parts around the record
@@ -28,60 +41,55 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  *
  * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
- * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
- * front of that offset, and is marked with `isCut`. The plan remembers the offset. Whenever a page reaches it again, some eight requests
- * test whether the cap is still there.
+ * If every record from some offset on fails, the API caps the list there: search engines, for example, refuse offsets over 10,000, and
+ * databases time out on large ones. The response then has the page's records in front of that offset, and is marked with `isCut`. The plan
+ * remembers the offset. Whenever a page reaches it again, some eight requests test whether the cap is still there.
  */
 export function failingPages(
   options: FailingPagesOptions,
 ): (query: PageQuery, error: unknown) => Observable<Answer> {
   const { plan, failingOffsets, scheduler } = options;
-  const limit = offsetLimit(plan, scheduler);
+  let since: number | undefined;
+  /**
+   * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
+   * once, any other failure only when {@link LIMIT_AFTER_MS} have passed since the first one.
+   */
+  const isLasting = (error: unknown): boolean => {
+    since ??= scheduler.now();
+    return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
+  };
 
   const narrowed = (query: PageQuery, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const attempts = new PageAttempts(options, query, error);
       const around = aroundFailing(attempts, plan, failingOffsets);
-      const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /** Requests the whole page that contains `offset`: the one that begins at a list offset that is a multiple of its size. */
-      const aligned = (): Observable<Answer> => {
+      function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);
-        return attempts.attempt(place).pipe(
-          switchMap((answer) => (answer ? of(answer) : narrowed({ ...query, ...place }, error))),
-          map((answer) => {
-            const begins = answer.offset ?? place.offset;
-            return begins === offset ? answer : { ...answer, offset: begins };
-          }),
-        );
-      };
-      /**
-       * Finds out why the request for the page failed, and emits what can be read of the page. `other` is the response to a page elsewhere
-       * in the list, which has shown that the API is available.
-       */
-      const searched = (other: Answer): Observable<Answer> => {
+        const answer =
+          (yield* attempts.attempt(place)) ??
+          (yield* waitFor(narrowed({ ...query, ...place }, error)));
+        const begins = answer.offset ?? place.offset;
+        return begins === offset ? answer : { ...answer, offset: begins };
+      }
+      /** Finds out why the request for the page failed, and returns what can be read of the page. */
+      function* search(): Steps<Answer> {
+        failingOffsets.forget(attempts.isDated, offset, pageSize);
+        const other = yield* attempts.probe(); // a page elsewhere in the list, which shows that the API is available
         const { total } = other;
-        if (offset > 0 && total !== undefined && total <= offset)
-          return of(emptyResponseBehind(other));
+        if (offset > 0 && total !== undefined && total <= offset) return emptyResponseBehind(other);
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
-        return (isUnknown ? attempts.beginsWhereAsked(other) : of(true)).pipe(
-          switchMap((isPlaced) => {
-            if (!isPlaced) plan.foundWhole();
-            return isAligned() ? attempts.attempt({ offset, pageSize }) : of(undefined);
-          }),
-          switchMap((found) => {
-            if (found) return of(found);
-            if (!isAligned()) return aligned();
-            return limited
-              .beside(other, offset)
-              .pipe(switchMap((answer) => (answer ? of(answer) : inParts(total))));
-          }),
-        );
-      };
+        if (isUnknown && !(yield* attempts.beginsWhereAsked(other))) plan.foundWhole();
+        const again = isAligned() ? yield* attempts.attempt({ offset, pageSize }) : undefined;
+        if (again) return again;
+        if (!isAligned()) return yield* aligned();
+        return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
+      }
       /**
-       * Emits what can be read of the page once the search has found its single failing record, at list offset `at`:
+       * Returns what can be read of the page once the search has found its single failing record, at list offset `at`:
        *
        * - `front`, if the record can be read now; the record alone if there is no `front`;
        * - the records in front of `at`, if the API serves none from there on (a cap);
@@ -89,33 +97,62 @@ export function failingPages(
        *
        * @param front Response with the page's records before `at`; undefined if the failing record is the first of the page.
        */
-      const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
-        attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
-          switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
-          switchMap((answer) => (answer ? of(answer) : around.at(at))),
-        );
-      const inParts = (total = Infinity): Observable<Answer> => {
+      function* alone(at: number, front: Answer | undefined): Steps<Answer> {
+        const answer = yield* attempts.attempt({ offset: at, pageSize: 1 }, 'some');
+        if (answer) return front ?? answer;
+        return (yield* beforeCapAt(at)) ?? (yield* around.at(at));
+      }
+      /**
+       * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at`
+       * failed and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no
+       * cap.
+       *
+       * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the error
+       * of the failed page is thrown, so that the page is retried.
+       *
+       * @param isKnown Whether the plan already has a cap at or before `at`. It is then accepted at once.
+       */
+      function* beforeCap(other: Answer, at: number, isKnown = false): Steps<Answer | undefined> {
+        if (at === 0 || !(yield* isCap(attempts, at, other.total))) return undefined;
+        if (!isKnown && !isLasting(attempts.error)) return attempts.retryLater();
+        // Requests the page elsewhere once more: the API or the token may have failed since then.
+        yield* attempts.probe();
+        const before = yield* around.front(at);
+        plan.limitFound(at);
+        return attempts.cutResponse(before, other);
+      }
+      /**
+       * Does what `beforeCap` does, after the request for a page elsewhere in the list, which shows whether the API is available. If that
+       * request is given up too, throws the error of the failed page.
+       */
+      function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
+        return yield* beforeCap(yield* attempts.probe(), at, isKnown);
+      }
+      /**
+       * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, returns the
+       * response with the page's records in front of the cap. Returns undefined if the page ends at or before that offset, or if the list
+       * is not capped there any more; the plan then forgets the cap.
+       */
+      function* beforeKnownCap(): Steps<Answer | undefined> {
+        const cap = Math.max(offset, plan.servedTo);
+        if (cap >= offset + pageSize) return undefined;
+        const answer = yield* beforeCapAt(cap, true);
+        if (!answer) plan.limitFound(Infinity);
+        return answer;
+      }
+      function* inParts(total = Infinity): Steps<Answer> {
         // A whole page is not shortened: its parts have to be whole pages as well.
         const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
         const failing = { offset, pageSize: size };
-        return (size < pageSize ? attempts.attempt(failing) : of(undefined)).pipe(
-          switchMap((answer) => (answer ? of(answer) : splitPage(attempts, plan, failing, alone))),
-        );
-      };
-      const search = (): Observable<Answer> => {
-        failingOffsets.forget(attempts.isDated, offset, pageSize);
-        return attempts
-          .probe()
-          .pipe(switchMap((other) => (other ? searched(other) : attempts.giveUp())));
-      };
+        const answer = size < pageSize ? yield* attempts.attempt(failing) : undefined;
+        return answer ?? (yield* splitPage(attempts, plan, failing, alone));
+      }
+      function* read(): Steps<Answer> {
+        if (!isAligned()) return yield* aligned();
+        return (yield* around.known()) ?? (yield* beforeKnownCap()) ?? (yield* search());
+      }
 
-      const answer$ = isAligned()
-        ? around.known().pipe(
-            switchMap((answer) => (answer ? of(answer) : limited.known())),
-            switchMap((answer) => (answer ? of(answer) : search())),
-          )
-        : aligned();
-      return answer$.pipe(
+      return inSteps(read).pipe(
         tap((answer) => attempts.transferSettlement(answer)),
         finalize(() => attempts.settle()),
       );
@@ -138,39 +175,58 @@ function emptyResponseBehind(other: Answer): Answer {
 /**
  * Splits a failing page, then the part of it that fails, and so on:
  *
- * - If all parts of a page succeed, the page was too large: emits the response to the first part, and `plan` requests smaller pages from
+ * - If all parts of a page succeed, the page was too large: returns the response to the first part, and `plan` requests smaller pages from
  *   then on.
- * - If a single failing record is left, emits what `alone` emits.
+ * - If a single failing record is left, returns what `alone` returns.
  *
  * @param alone Reads the page in parts around the failing record, at list offset `at`. `front` is the response to the first part of the
  * page; undefined if the failing record is the first of the page.
  */
-function splitPage(
+function* splitPage(
   attempts: PageAttempts,
   plan: PagePlan,
   failing: PagePlace,
-  alone: (at: number, front: Answer | undefined) => Observable<Answer>,
-): Observable<Answer> {
-  const split = (page: PagePlace, front: Answer | undefined, good: number): Observable<Answer> => {
+  alone: (at: number, front: Answer | undefined) => Steps<Answer>,
+): Steps<Answer> {
+  let page = failing;
+  let front: Answer | undefined;
+  let largest = 0; // size of the largest part that has succeeded
+  for (;;) {
     const parts = plan.split(page);
-    if (parts.length === 0) return alone(page.offset, front);
-    const one = (nth: number, before: Answer | undefined, largest: number): Observable<Answer> => {
-      const part = parts[nth]!;
-      const isLast = nth === parts.length - 1;
-      // A page of this size succeeded, so this one does not fail because of its size, and its last part must fail.
-      if (isLast && largest >= page.pageSize) return split(part, before, largest);
-      return attempts.attempt(part).pipe(
-        switchMap((answer) => {
-          if (!answer) return split(part, before, largest);
-          const first = before ?? answer;
-          const size = Math.max(largest, part.pageSize);
-          if (!isLast) return one(nth + 1, first, size);
-          plan.tooLarge(size, failing.pageSize);
-          return of(first);
-        }),
-      );
-    };
-    return one(0, front, good);
-  };
-  return split(failing, undefined, 0);
+    if (parts.length === 0) return yield* alone(page.offset, front);
+    let failed: PagePlace | undefined;
+    for (const part of parts) {
+      // If a page of this size has succeeded, this one does not fail because of its size, and its last part must fail.
+      const mustFail = part === parts.at(-1) && largest >= page.pageSize;
+      const answer = mustFail ? undefined : yield* attempts.attempt(part);
+      if (!answer) {
+        failed = part;
+        break;
+      }
+      front ??= answer;
+      largest = Math.max(largest, part.pageSize);
+    }
+    if (!failed) {
+      plan.tooLarge(largest, failing.pageSize);
+      return front!;
+    }
+    page = failed;
+  }
+}
+
+/**
+ * Returns whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at
+ * `at`, the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown
+ * (Infinity), the record two pages after `at` stands for the last one. Returns false as soon as the API serves one of them, or if the list
+ * has no record after `at`.
+ */
+function* isCap(attempts: PageAttempts, at: number, total = Infinity): Steps<boolean> {
+  const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
+  const behind = [at + APART, Math.floor((at + last) / 2), last];
+  const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);
+  if (places.length < 2) return false; // at the end of the list, a cap cannot be distinguished from a bad record
+  for (const offset of places) {
+    if (yield* attempts.attempt({ offset, pageSize: 1 })) return false;
+  }
+  return true;
 }

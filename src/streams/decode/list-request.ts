@@ -19,6 +19,8 @@ import { parseJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { BackoffOptions } from '../flow/backoff.ts';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { loggableAddress } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
@@ -153,7 +155,7 @@ function decodedResponse(
 ): Observable<Answer | BrokenResponse> {
   return defer(() => {
     let isDecoded = false; // from then on the consumer of the records settles the read
-    return pageIn(list, raw, query, isLastTry).pipe(
+    return inSteps(() => pageIn(list, raw, query, isLastTry)).pipe(
       tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
       map((page) => {
         isDecoded = true;
@@ -177,15 +179,15 @@ function decodedResponse(
   });
 }
 
-function pageIn(
+function* pageIn(
   { url, layout: ofList, decode, texts, scheduler }: List,
   raw: RawPage,
   query: ListQuery,
   isLastTry: () => boolean,
-): Observable<DecodedPage | BrokenPage> {
-  if (raw.isNotFound) return of(NO_SUCH_RECORD);
-  if (query.isTotal) return of(totalPage(raw, ofList, url));
-  if (raw.isEmpty) return of(EMPTY_PAGE);
+): Steps<DecodedPage | BrokenPage> {
+  if (raw.isNotFound) return NO_SUCH_RECORD;
+  if (query.isTotal) return totalPage(raw, ofList, url);
+  if (raw.isEmpty) return EMPTY_PAGE;
   const layout = query.key === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page.
@@ -197,31 +199,28 @@ function pageIn(
     new CellarstreamError('API_ANSWER', message, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
     });
-  const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-    stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler).pipe(
-      map((found) => {
-        const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
-        if (!found || !isTried) {
-          // The parser's own message is left out: it quotes the text, which may contain personal fields.
-          const kind = error instanceof RangeError ? ' (RangeError)' : '';
-          throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
-        }
-        const { page, place, rest } = found;
-        if (!page) return { broken: { place, rest } };
-        for (const text of found.texts) texts.add(text);
-        return page;
-      }),
+  try {
+    const page = yield* waitFor(
+      stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler),
     );
-  return stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler).pipe(
-    map((page) => {
-      if (typeof page === 'string') throw failed(page, true);
-      return page;
-    }),
-    catchError((error: unknown) => {
-      if (!isNoJson(error)) throw error;
-      return around(error);
-    }),
-  );
+    if (typeof page === 'string') throw failed(page, true);
+    return page;
+  } catch (error) {
+    if (!isNoJson(error)) throw error;
+    const found = yield* waitFor(
+      stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler),
+    );
+    const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
+    if (!found || !isTried) {
+      // The parser's own message is left out: it quotes the text, which may contain personal fields.
+      const kind = error instanceof RangeError ? ' (RangeError)' : '';
+      throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
+    }
+    const { page, place, rest } = found;
+    if (!page) return { broken: { place, rest } };
+    for (const text of found.texts) texts.add(text);
+    return page;
+  }
 }
 
 /** Reads pages of one list; retries or works around failures. */
@@ -254,36 +253,41 @@ class PageReader {
    * page of the list (see `isCursorRefused`); all other failures are retried.
    */
   #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
-    const { scheduler, logicalClock } = this.#list;
-    const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
-    delete first.cursor;
-    const read = () => defer(() => this.#readWhole(query, limit, cursorPatience(scheduler)));
-    const afterFailure = ({ error }: PageFailure) =>
-      this.#readWhole(first, limit, pagePatience(scheduler, 'one')).pipe(
-        catchError((other: unknown) =>
-          throwError(() => (other instanceof PageFailure ? asRetryable(error) : other)),
-        ),
-        switchMap(({ span, records }) => {
-          logicalClock.settle(span.begin);
-          records?.settle();
-          return read();
-        }),
-        catchError((again: unknown) =>
-          throwError(() => (again instanceof PageFailure ? asCursorRefused(again.error) : again)),
-        ),
-      );
-    return read().pipe(
-      catchError((failure: unknown) => {
-        if (!(failure instanceof PageFailure)) return throwError(() => failure);
-        const isRefused = isGoneOrRefused(failure.error);
-        return isRefused ? throwError(() => failure.error) : afterFailure(failure);
-      }),
+    return inSteps(() => this.#atCursor(query, limit)).pipe(
       backoff({
         ...this.#retrying,
         canPass: (error) => !isCursorRefused(error) && this.#retrying.canPass(error),
         firstMs: AROUND_AGAIN_MS,
       }),
     );
+  }
+
+  *#atCursor(query: ListQuery, limit: Limit): Steps<Answer> {
+    const { scheduler, logicalClock } = this.#list;
+    const page = () => waitFor(this.#readWhole(query, limit, cursorPatience(scheduler)));
+    let failure: unknown;
+    try {
+      return yield* page();
+    } catch (error) {
+      if (!(error instanceof PageFailure)) throw error;
+      failure = error.error;
+    }
+    if (isGoneOrRefused(failure)) throw failure;
+    const first: Omit<ListQuery, 'cursor'> & { cursor?: string } = { ...query, offset: 0 };
+    delete first.cursor;
+    try {
+      const patience = pagePatience(scheduler, 'one');
+      const { span, records } = yield* waitFor(this.#readWhole(first, limit, patience));
+      logicalClock.settle(span.begin);
+      records?.settle();
+    } catch (error) {
+      throw error instanceof PageFailure ? asRetryable(failure) : error;
+    }
+    try {
+      return yield* page();
+    } catch (error) {
+      throw error instanceof PageFailure ? asCursorRefused(error.error) : error;
+    }
   }
 
   /**

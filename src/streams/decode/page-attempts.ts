@@ -1,8 +1,9 @@
 // Requests that investigate a failed page: which errors may depend on the page, when to give it up, and what to request instead.
 
-import { catchError, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable, isRetryableAtApi } from '../../core/errors.ts';
+import { waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { oldestOf } from '../http/response-age.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
@@ -42,11 +43,6 @@ export function mayDependOnPage(error: unknown): boolean {
  */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
-}
-
-function hasStatus(error: unknown, status: number): boolean {
-  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
-  return isStatus && error.context.status === status;
 }
 
 /** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
@@ -94,7 +90,8 @@ export function cursorPatience(scheduler: SchedulerLike): PagePatience {
  * does not count: gateways send it while the API is replaced.
  */
 export function isGoneOrRefused(error: unknown): boolean {
-  return isPageRefused(error) || hasStatus(error, 410);
+  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
+  return isPageRefused(error) || (isStatus && error.context.status === 410);
 }
 
 /** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
@@ -159,75 +156,71 @@ export class PageAttempts {
     return this.query.from !== undefined;
   }
 
-  request(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {
-    return this.#options
-      .request({ ...this.query, ...part }, tries)
-      .pipe(tap((answer) => this.#unsettled.set(answer.span.begin, answer)));
+  *#request(part: PagePlace, tries: PageTries): Steps<Answer> {
+    const answer = yield* waitFor(this.#options.request({ ...this.query, ...part }, tries));
+    this.#unsettled.set(answer.span.begin, answer);
+    return answer;
   }
 
   /**
-   * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and emits the response. Emits
+   * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and returns the response. Returns
    * undefined if the request is given up, with two exceptions:
    *
-   * - If the response is the first to show that the server begins pages at other offsets than requested, errors as {@link
+   * - If the response is the first to show that the server begins pages at other offsets than requested, throws as {@link
    *   PageAttempts.retryLater} does. The retry of the failed page requests whole pages (see {@link PagePlan}).
-   * - If `tries` is `probe`, and `part` fails with a transient error although the error of the failed page is final, errors with the
-   *   transient error: the API may be unavailable or the token invalid, so the failed page must not be given up.
+   * - If `tries` is `probe`, and `part` fails with a transient error although the error of the failed page is final, throws the transient
+   *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
-  attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
+  *attempt(part: PagePlace, tries: PageTries = 'one'): Steps<Answer | undefined> {
     const { plan } = this.#options;
-    return this.request(part, tries).pipe(
-      tap((answer) => {
-        if (plan.isWhole || !isMisplaced(answer, part)) return;
-        plan.foundWhole();
-        throw this.#retryable;
-      }),
-      catchError((failure: unknown) => {
-        if (!(failure instanceof PageFailure)) return throwError(() => failure);
-        const isUndecided = isRetryableAtApi(failure.error) && !isRetryableAtApi(this.error);
-        if (tries === 'probe' && isUndecided) return throwError(() => failure.error);
-        return of(undefined);
-      }),
+    let answer: Answer;
+    try {
+      answer = yield* this.#request(part, tries);
+    } catch (failure) {
+      if (!(failure instanceof PageFailure)) throw failure;
+      const isUndecided = isRetryableAtApi(failure.error) && !isRetryableAtApi(this.error);
+      if (tries === 'probe' && isUndecided) throw failure.error;
+      return undefined;
+    }
+    if (!plan.isWhole && isMisplaced(answer, part)) {
+      plan.foundWhole();
+      throw this.#retryable;
+    }
+    return answer;
+  }
+
+  /**
+   * Requests a single record outside the failed page, to see whether the API is available, and returns the response. If this request is
+   * given up, too, throws the error of the failed page, which ends the attempts to read the page.
+   */
+  *probe(): Steps<Answer> {
+    return (
+      (yield* this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe')) ?? this.giveUp()
     );
   }
 
   /**
-   * Requests a single record outside the failed page, to see whether the API is available. Emits the response; undefined if this request is
-   * given up, too.
-   */
-  probe(): Observable<Answer | undefined> {
-    return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
-  }
-
-  /**
-   * Tests whether the server begins pages at the requested offsets, and emits the result. The test requests two records at an odd offset.
-   * Emits true if it has no result, for example because the list has no records there.
+   * Tests whether the server begins pages at the requested offsets, and returns the result. The test requests two records at an odd offset.
+   * Returns true if it has no result, for example because the list has no records there.
    *
    * @param probed The response to {@link probe}.
    */
-  beginsWhereAsked(probed: Answer): Observable<boolean> {
-    const look = (
-      [at, next, ...rest]: readonly number[],
-      single: Answer | undefined,
-    ): Observable<boolean> => {
-      const elsewhere = () =>
-        next === undefined
-          ? of(true)
-          : this.attempt({ offset: next, pageSize: 1 }).pipe(
-              switchMap((answer) => look([next, ...rest], answer)),
-            );
+  *beginsWhereAsked(probed: Answer): Steps<boolean> {
+    let single: Answer | undefined = probed;
+    for (const [nth, offset] of this.#oddOffsets.entries()) {
+      if (nth > 0) single = yield* this.attempt({ offset, pageSize: 1 });
       const record = single?.data[0];
-      if (!record) return elsewhere();
-      const place = { offset: at!, pageSize: 2 };
-      return this.request(place).pipe(
-        map((answer) => !isMisplaced(answer, place) && answer.data[0]?.key === record.key),
-        catchError((failure: unknown) => {
-          if (!(failure instanceof PageFailure)) return throwError(() => failure);
-          return isPageRefused(failure.error) ? of(false) : elsewhere();
-        }),
-      );
-    };
-    return look(this.#oddOffsets, probed);
+      if (!record) continue;
+      const place = { offset, pageSize: 2 };
+      try {
+        const answer = yield* this.#request(place, 'one');
+        return !isMisplaced(answer, place) && answer.data[0]?.key === record.key;
+      } catch (failure) {
+        if (!(failure instanceof PageFailure)) throw failure;
+        if (isPageRefused(failure.error)) return false;
+      }
+    }
+    return true;
   }
 
   /**
@@ -240,17 +233,14 @@ export class PageAttempts {
     return offset > 1 ? [1, 5] : [(offset + pageSize) | 1, 1, 5];
   }
 
-  /**
-   * Returns an observable that errors with the error of the failed page, which ends the attempts to read the page. If the server refused
-   * the page, this error is not retryable.
-   */
-  giveUp(): Observable<never> {
-    return throwError(() => this.error);
+  /** Throws the error of the failed page, which ends the attempts to read the page. If the server refused the page, it is not retryable. */
+  giveUp(): never {
+    throw this.error;
   }
 
-  /** Errors with the error of the failed page, marked as retryable, because other responses suggest that the cause has passed. */
-  retryLater(): Observable<never> {
-    return throwError(() => this.#retryable);
+  /** Throws the error of the failed page, marked as retryable, because other responses suggest that the cause has passed. */
+  retryLater(): never {
+    throw this.#retryable;
   }
 
   isGivenUp(error: unknown): boolean {

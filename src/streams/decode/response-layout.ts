@@ -19,12 +19,6 @@ import type { DecodedPage } from './response.ts';
 type Headers = HttpResponse['headers'];
 type Place = NonNullable<ListDescription['more']>;
 
-/**
- * Reads one value, such as the total, from the body or the headers of a response; undefined if the response does not have it. `body` may
- * lack the records.
- */
-type Reader = (body: JsonValue, headers: Headers) => JsonValue | undefined;
-
 /** Reads the responses of one list, as the list's description says. */
 export class ResponseLayout {
   /** Names of the members that lead from the body to the array of records. */
@@ -34,33 +28,24 @@ export class ResponseLayout {
   /** Layout of the list's responses to requests for a single record. */
   readonly single: ResponseLayout;
   readonly #list: ListDescription;
-  /** Reads the value that is true if the response reports success; undefined if the description has no `ok`. */
-  readonly #ok: Reader | undefined;
-  readonly #total: Reader;
-  readonly #more: Reader;
-  /** Reads the cursor or address of the next page; undefined if the description does not say where it is. */
-  readonly #next: Reader | undefined;
-  readonly #reportedOffset: Reader;
-  readonly #reportedLimit: Reader;
+  readonly #total: Place | undefined;
+  readonly #more: Place | undefined;
+  /** Place of the cursor or address of the next page; undefined if the description does not say where it is. */
+  readonly #next: Place | undefined;
   /** Paths in a response's JSON. A body that has a value at one of them is a page of the list, even if it has no records. */
   readonly #signs: readonly (readonly string[])[];
 
   /** @param isRecord Whether the body may have a single record in place of the array of records. Default false. */
   constructor(list: ListDescription, isRecord = false) {
-    const { records, ok, total, more, next, reported, one } = list;
+    const { records, total, more, next, one } = list;
     this.#list = list;
     this.path = pointerNames(records);
     this.isRecord = isRecord;
-    const totalPlace = typeof total === 'object' && 'path' in total ? undefined : total;
     const isLink = typeof more === 'object' && 'link' in more;
-    const nextPlace = next ?? (isLink ? more : undefined);
-    this.#ok = ok === undefined ? undefined : readerOf(ok);
-    this.#total = readerOf(totalPlace);
-    this.#more = readerOf(isLink ? undefined : more);
-    this.#next = nextPlace === undefined ? undefined : readerOf(nextPlace);
-    this.#reportedOffset = readerOf(reported?.offset);
-    this.#reportedLimit = readerOf(reported?.limit);
-    this.#signs = [totalPlace, more, next].flatMap((place) =>
+    this.#total = typeof total === 'object' && 'path' in total ? undefined : total;
+    this.#more = isLink ? undefined : more;
+    this.#next = next ?? (isLink ? more : undefined);
+    this.#signs = [this.#total, more, next].flatMap((place) =>
       typeof place === 'string' ? [branch(pointerNames(place), this.path)] : [],
     );
     const isElsewhere = one && (one.path !== list.path || one.record !== records);
@@ -91,7 +76,8 @@ export class ResponseLayout {
    * @param count Number of records in the body.
    */
   isError(body: JsonValue, count: number): boolean {
-    if (this.#ok) return flagIn(this.#ok(body, {})) !== true;
+    const { ok } = this.#list;
+    if (ok !== undefined) return flagIn(valueIn(body, {}, ok)) !== true;
     if (count > 0 || !isJsonObject(body)) return false;
     return (
       isErrorBody(body) ||
@@ -115,16 +101,17 @@ export class ResponseLayout {
   ): DecodedPage {
     const records = new PageRecords(parts, memory);
     const { length } = records;
-    const total = countIn(this.#total(body, headers));
-    const at = this.#reportedOffset(body, headers);
-    const limit = this.#reportedLimit(body, headers);
+    const { next, reported } = this.#list;
+    const total = countIn(valueIn(body, headers, this.#total));
+    const at = valueIn(body, headers, reported?.offset);
+    const limit = valueIn(body, headers, reported?.limit);
     const reached = (countIn(at) ?? offset) + length;
     const isMore = length > 0 && (total === undefined || reached < total);
     return {
       records,
       total,
       hasNext: this.#hasNext(body, headers) ?? isMore,
-      ...(this.#list.next !== undefined && { next: cursorIn(this.#next?.(body, headers)) }),
+      ...(next !== undefined && { next: cursorIn(valueIn(body, headers, next)) }),
       reported: {
         ...(isCount(at) && { offset: at }),
         ...(isCount(limit) && { pageSize: limit }),
@@ -150,8 +137,9 @@ export class ResponseLayout {
   /** Whether a response says that another page follows; undefined if it does not say. */
   #hasNext(body: JsonValue, headers: Headers): boolean | undefined {
     if (this.#list.paging === 'none') return false;
-    const more = flagIn(this.#more(body, headers));
-    return more ?? (this.#next && isPresent(this.#next(body, headers)));
+    const more = flagIn(valueIn(body, headers, this.#more));
+    if (more !== undefined || this.#next === undefined) return more;
+    return isPresent(valueIn(body, headers, this.#next));
   }
 
   #hasSign(body: JsonValue): boolean {
@@ -174,15 +162,12 @@ function branch(path: readonly string[], records: readonly string[]): readonly s
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }
 
-function readerOf(place: Place | undefined): Reader {
-  if (place === undefined) return () => undefined;
-  if (typeof place === 'string') {
-    const path = pointerNames(place);
-    return (body) => valueAt(body, path);
-  }
-  if ('link' in place) return (_, headers) => linkTarget(textOf(headers.link), place.link);
-  const name = place.header.toLowerCase();
-  return (_, headers) => textOf(headers[name]);
+/** Returns the value at a place in the body or the headers of a response; undefined if the response does not have it. */
+function valueIn(body: JsonValue, headers: Headers, place?: Place): JsonValue | undefined {
+  if (place === undefined) return undefined;
+  if (typeof place === 'string') return valueAt(body, pointerNames(place));
+  if ('link' in place) return linkTarget(textOf(headers.link), place.link);
+  return textOf(headers[place.header.toLowerCase()]);
 }
 
 function textOf(header: Headers[string]): string {
@@ -232,17 +217,10 @@ function flagIn(value: JsonValue | undefined): boolean | undefined {
   return FLAGS[String(value).trim().toLowerCase()];
 }
 
-function isErrorBody({
-  error,
-  errors,
-  success,
-  ok,
-  status,
-  code,
-  statusCode,
-}: JsonObject): boolean {
+function isErrorBody(body: JsonObject): boolean {
+  const { error, errors, success, ok } = body;
   if (isPresent(error) || isPresent(errors) || success === false || ok === false) return true;
-  return [status, code, statusCode].some(isFailureCode);
+  return [body.status, body.code, body.statusCode].some(isFailureCode);
 }
 
 function isFailureCode(value: JsonValue | undefined): boolean {

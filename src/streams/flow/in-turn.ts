@@ -18,19 +18,16 @@ export function inTurn<T, R>(
     const over$ = new Subject<void>();
     let isBusy = false;
 
-    const begin = (): Observable<R> | undefined => {
-      const step = iterator.next();
-      return step.done ? undefined : from(handle(step.value));
-    };
     const go = (): void => {
       while (!isBusy && !subscriber.closed) {
-        let begun: Observable<R> | undefined;
+        let begun: Observable<R>;
         try {
-          begun = begin();
+          const step = iterator.next();
+          if (step.done) return subscriber.complete();
+          begun = from(handle(step.value));
         } catch (error) {
           return subscriber.error(error);
         }
-        if (!begun) return subscriber.complete();
         isBusy = true;
         let isAtOnce = true;
         begun.pipe(takeUntil(over$)).subscribe({

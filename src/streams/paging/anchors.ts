@@ -1,6 +1,6 @@
 // Anchors, by which a scan recognizes that a page continues the previous one without a gap; and the positions at which scans resume.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { boundedMap } from '../../core/bounded-map.ts';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
@@ -82,12 +82,10 @@ export interface JoinOptions {
   /** Number of records by which the next page begins before the end of this one. Limited to half of the page. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
-  /**
-   * Fields that the digests of new anchors (records that link later pages to this one) leave out, as sorted JSON Pointers. Default: none.
-   */
-  readonly leftOut?: readonly string[];
-  /** Cache of the digests of records' contents, shared by the scans of a list. Default: no cache. */
-  readonly contents?: ContentDigests;
+  /** Fields that the digests of new anchors (records that link later pages to this one) leave out, as sorted JSON Pointers. */
+  readonly leftOut: readonly string[];
+  /** Cache of the digests of records' contents, shared by the scans of a list. */
+  readonly contents: ContentDigests;
 }
 
 /**
@@ -169,7 +167,7 @@ function positionBehind(
   page: AnchorPage,
   options: JoinOptions,
 ): Position {
-  const { leftOut = NO_FIELDS } = options;
+  const { leftOut } = options;
   // A server may return smaller pages than requested: use the number of received records, and always advance.
   const overlap = Math.min(options.overlap, Math.floor(records.length / 2));
   const step = Math.max(1, records.length - overlap);
@@ -200,7 +198,7 @@ const NO_FIELDS: readonly string[] = [];
 class AnchorPage {
   readonly #records: PageRecords;
   readonly #keyOf: KeyOf;
-  readonly #known: ContentDigests | undefined;
+  readonly #known: ContentDigests;
   readonly #isComplete: boolean;
   readonly #without: (record: JsonValue) => JsonValue;
   /** Digests of content by index, cached because a record may have to be parsed for its digest. */
@@ -276,11 +274,10 @@ class AnchorPage {
   }
 
   #contentOf(place: number): string | undefined {
-    const contents = this.#known;
-    const sentAs = contents && this.#isComplete ? this.#records.at(place)!.sentAs() : undefined;
-    if (!contents || sentAs === undefined) return this.#digestOfContent(place);
-    const known = contents.get(sentAs) ?? this.#digestOfContent(place);
-    if (known !== undefined) contents.set(sentAs, known); // also after a hit, so that the entry is not evicted
+    const sentAs = this.#isComplete ? this.#records.at(place)!.sentAs() : undefined;
+    if (sentAs === undefined) return this.#digestOfContent(place);
+    const known = this.#known.get(sentAs) ?? this.#digestOfContent(place);
+    if (known !== undefined) this.#known.set(sentAs, known); // also after a hit, so that the entry is not evicted
     return known;
   }
 
@@ -347,10 +344,7 @@ function digestOfBytes(digest: string): string {
 }
 
 function digestOf(record: JsonValue): string {
-  return createHash('sha1')
-    .update(canonicalJson(record))
-    .digest('base64url')
-    .slice(0, DIGEST_LENGTH);
+  return hash('sha1', canonicalJson(record), 'base64url').slice(0, DIGEST_LENGTH);
 }
 
 /**

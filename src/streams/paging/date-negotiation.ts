@@ -1,13 +1,10 @@
 // Adapts the date parameters of a list, by trial requests, to what its server accepts.
 
 import { dateProbe, endProbe } from './date-probe.ts';
-import type { ProbeFinding, ProbeQuestion, ProbeReply } from './date-probe.ts';
+import type { ProbeDates, ProbeFinding, ProbeReply } from './date-probe.ts';
 import { SHORTEST_MS } from './list-dates.ts';
 import type { ListDates, NoDates } from './list-dates.ts';
 import type { Window } from './poll.ts';
-
-/** Dates of a trial request. Without dates, the list's first page is requested. */
-export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
 
@@ -69,7 +66,7 @@ export function* dateNegotiation(
     dates.tryAgain();
   } else {
     // A bound may lie in the server's future only because the server parses it in another time zone.
-    const finding = yield* offsetProbe(dates, now, newest);
+    const finding = yield* dateProbe(dates, now, newest);
     if (finding.kind === 'offset' && finding.offsetMs !== dates.offsetMs) {
       dates.offsetFound(finding.offsetMs);
       const shifted = yield inForm();
@@ -102,45 +99,15 @@ export function* probedDates(
   dates: ListDates,
   newest: number | undefined,
 ): Generator<ProbeDates, ProbeFinding, ProbeReply> {
-  const finding = yield* offsetProbe(dates, dates.now, newest);
+  const finding = yield* dateProbe(dates, dates.now, newest);
   if (finding.kind !== 'offset') return finding;
   if (dates.noDates) dates.tryAgain();
   dates.offsetFound(finding.offsetMs);
   while (dates.form.end !== 'none') {
-    const isMisread = yield* withDates(endProbe(dates.now, newest, dates.offsetMs), dates);
+    const isMisread = yield* endProbe(dates, dates.now, newest);
     if (!isMisread) break;
     dates.nextForm('empty');
   }
   dates.formWorks();
   return finding;
-}
-
-/**
- * Measures the offset to add to the modification time of a record to get the date parameter that matches it. Returns `unknown` if the list
- * has no parameter for the end of a window.
- */
-function* offsetProbe(
-  dates: ListDates,
-  now: number,
-  newest: number | undefined,
-): Generator<ProbeDates, ProbeFinding, ProbeReply> {
-  if (!dates.canEnd) return { kind: 'unknown' };
-  return yield* withDates(dateProbe(now, newest, dates.offsetMs), dates);
-}
-
-/** Runs a probe of date parameters and returns its finding. Yields each window to request, in the list's current date format. */
-function* withDates<Finding>(
-  steps: Generator<ProbeQuestion, Finding, ProbeReply>,
-  dates: ListDates,
-): Generator<ProbeDates, Finding, ProbeReply> {
-  let step = steps.next();
-  while (!step.done) {
-    const { value } = step;
-    step = steps.next(yield value === 'undated' ? {} : windowOf(value, dates));
-  }
-  return step.value;
-}
-
-function windowOf({ from, to }: Exclude<ProbeQuestion, 'undated'>, dates: ListDates): Window {
-  return to === 'poll-end' ? dates.polled(from) : dates.closed(from, to);
 }

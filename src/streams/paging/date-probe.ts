@@ -1,10 +1,13 @@
 // Probes that measure, by trial requests, how a list interprets its date parameters.
 
-/**
- * Records that a trial request asks for: the list's first page, without dates (`undated`), or those of a window of modification dates, in
- * epoch ms. `poll-end`: the window ends where the window of a poll would end at this time.
- */
-export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
+import type { ListDates } from './list-dates.ts';
+import type { Window } from './poll.ts';
+
+/** Dates of a trial request. Without dates, the list's first page is requested. */
+export type ProbeDates = Partial<Window>;
+
+/** How the list's requests state windows of dates at present, and the offset from stamps to date parameters as measured so far. */
+type Dates = Pick<ListDates, 'canEnd' | 'closed' | 'polled' | 'offsetMs'>;
 
 export interface ProbeReply {
   /** Modification time of each record, in epoch ms; null for a record without one. */
@@ -55,28 +58,30 @@ const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
  * stamps must give the same result, unless the list has only one. A single stamp does not count if it is a midnight, because it may have
  * been truncated to the day.
  *
+ * @param dates The offset measured before, `dates.offsetMs`, is tried first. Without a parameter for the end of a window, the finding is
+ * `unknown`.
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
- * @param known The offset measured before, in ms, which is tried first.
  */
 export function* dateProbe(
+  dates: Dates,
   now: number,
   newest: number | undefined,
-  known = 0,
-): Generator<ProbeQuestion, ProbeFinding, ProbeReply> {
+): Generator<ProbeDates, ProbeFinding, ProbeReply> {
+  if (!dates.canEnd) return UNKNOWN;
+  const known = dates.offsetMs;
   if (newest !== undefined) {
-    const first = yield near(newest, known, now);
+    const first = yield near(dates, newest, known, now);
     if (showsStamp(first, newest)) return { kind: 'offset', offsetMs: known };
   }
-  const page = yield 'undated';
-  const stamps = distinct(page);
+  const stamps = distinct(yield {});
   // A server in another time zone may consider the newest stamp to be in the future, and refuse it.
   const witnesses = new Set(
     [newest, stamps[0], stamps.at(-1), stamps[stamps.length >> 1]].filter((at) => at !== undefined),
   );
   const found: ProbeFinding[] = [];
   for (const stamp of witnesses) {
-    const finding = yield* search(now, stamp, known);
+    const finding = yield* search(dates, now, stamp);
     if (finding.kind === 'unknown') continue;
     if (finding.kind === 'offset' && finding.offsetMs === 0) return finding;
     // A list may return nothing for the newer stamps only, because their windows end in its future.
@@ -86,45 +91,44 @@ export function* dateProbe(
   }
   const [only] = found;
   const isAlone = witnesses.size === 1 && stamps.length === 1 && stamps[0]! % DAY_MS !== 0;
-  return only && (isAlone || only.kind === 'no-dates') ? only : { kind: 'unknown' };
+  return only && (isAlone || only.kind === 'no-dates') ? only : UNKNOWN;
 }
 
 /**
  * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that the list returns the record with
- * that stamp for a narrow window around the sum. Tries 0 and `known`, the offset measured before, first. The finding is `no-dates` if the
- * list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
+ * that stamp for a narrow window around the sum. Tries 0 and `dates.offsetMs`, the offset measured before, first. The finding is `no-dates`
+ * if the list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
  */
 function* search(
+  dates: Dates,
   now: number,
   stamp: number,
-  known: number,
-): Generator<ProbeQuestion, ProbeFinding, ProbeReply> {
-  for (const offset of new Set([0, known])) {
-    const reply = yield near(stamp, offset, now);
+): Generator<ProbeDates, ProbeFinding, ProbeReply> {
+  for (const offset of new Set([0, dates.offsetMs])) {
+    const reply = yield near(dates, stamp, offset, now);
     if (reply.isRefused) return UNKNOWN;
     if (showsStamp(reply, stamp)) return { kind: 'offset', offsetMs: offset };
     if (isSpread(reply)) {
-      const impossible = yield LONG_AGO;
+      const impossible = yield dates.closed(LONG_AGO.from, LONG_AGO.to);
       return impossible.stamps.length > 0 ? { kind: 'no-dates', why: 'ignored' } : UNKNOWN;
     }
   }
   let [low, high] = [-MOST_QUARTERS, MOST_QUARTERS];
-  const all = yield { from: stamp - 2 * DAY_MS, to: stamp + 2 * DAY_MS };
+  const all = yield dates.closed(stamp - 2 * DAY_MS, stamp + 2 * DAY_MS);
   if (all.stamps.length === 0) {
     if (all.isRefused || !all.isWhole) return UNKNOWN;
-    const again = yield 'undated'; // whether the record is still there
+    const again = yield {}; // whether the record is still there
     return again.stamps.includes(stamp) ? { kind: 'no-dates', why: 'empty' } : UNKNOWN;
   }
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
     const from = stamp + low * QUARTER_MS - NEAR_MS;
     const to = stamp + middle * QUARTER_MS + NEAR_MS;
-    const reply = yield { from, to };
+    const reply = yield dates.closed(from, to);
     const before = high - low;
     if (reply.isRefused) return UNKNOWN;
     if (reply.isWhole && !reply.stamps.includes(stamp)) low = middle + 1;
-    for (const at of reply.stamps) {
-      if (at === null) continue;
+    for (const at of stampsIn(reply)) {
       low = Math.max(low, Math.ceil((from - STAMP_TOLERANCE_MS - at) / QUARTER_MS));
       high = Math.min(high, Math.floor((to + STAMP_TOLERANCE_MS - at) / QUARTER_MS));
     }
@@ -132,7 +136,7 @@ function* search(
   }
   if (low > high || low === 0) return UNKNOWN;
   const offsetMs = low * QUARTER_MS;
-  const last = yield near(stamp, offsetMs, now);
+  const last = yield near(dates, stamp, offsetMs, now);
   return showsStamp(last, stamp) ? { kind: 'offset', offsetMs } : UNKNOWN;
 }
 
@@ -147,28 +151,25 @@ function* search(
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
- * @param offset Offset to add to a stamp to get the matching date parameter, in ms.
  */
 export function* endProbe(
+  dates: Dates,
   now: number,
   newest: number | undefined,
-  offset: number,
-): Generator<ProbeQuestion, boolean, ProbeReply> {
-  const polled = (stamp: number): ProbeQuestion => ({
-    from: stamp + offset - NEAR_MS,
-    to: 'poll-end',
-  });
+): Generator<ProbeDates, boolean, ProbeReply> {
+  const offset = dates.offsetMs;
+  const polled = (stamp: number) => dates.polled(stamp + offset - NEAR_MS);
   const isMisread = ({ isRefused, stamps }: ProbeReply, stamp: number): boolean => {
     const isTooOld = (at: number | null) => at !== null && at < stamp - NEAR_MS - DAY_MS;
     return !isRefused && (stamps.length === 0 || stamps.some(isTooOld));
   };
   if (newest !== undefined && !isMisread(yield polled(newest), newest)) return false;
   const latestPastStamp = (newest ?? Infinity) - 2 * NEAR_MS;
-  const older = distinct(yield 'undated').find((at) => at <= latestPastStamp);
+  const older = distinct(yield {}).find((at) => at <= latestPastStamp);
   // The newest record may not have reached every replica yet.
   const isSettled = newest !== undefined && newest < now - 2 * NEAR_MS;
   for (const stamp of isSettled ? [newest, older] : [older, newest]) {
-    if (stamp === undefined || !showsStamp(yield near(stamp, offset, now), stamp)) continue;
+    if (stamp === undefined || !showsStamp(yield near(dates, stamp, offset, now), stamp)) continue;
     return isMisread(yield polled(stamp), stamp);
   }
   return false;
@@ -181,28 +182,32 @@ const UNKNOWN: ProbeFinding = { kind: 'unknown' };
  * ms. Before the shift, the end is at most `now` (or `stamp`, if that is later), because some servers misinterpret windows that end in
  * their future.
  */
-function near(stamp: number, offset: number, now: number): { from: number; to: number } {
+function near(dates: Dates, stamp: number, offset: number, now: number): Window {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));
-  return { from: stamp + offset - NEAR_MS, to: to + offset };
+  return dates.closed(stamp + offset - NEAR_MS, to + offset);
 }
 
-function distinct({ stamps }: ProbeReply): readonly number[] {
-  return [...new Set(stamps.filter((at) => at !== null))].sort((a, b) => b - a);
+function stampsIn({ stamps }: ProbeReply): readonly number[] {
+  return stamps.filter((at) => at !== null);
+}
+
+function distinct(reply: ProbeReply): readonly number[] {
+  return [...new Set(stampsIn(reply))].sort((a, b) => b - a);
 }
 
 /**
  * Whether a response shows records with stamps, and all of these stamps lie in the narrow window around `stamp` (`NEAR_MS` and a
  * tolerance to either side).
  */
-function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
-  const stamped = stamps.filter((at) => at !== null);
+function showsStamp(reply: ProbeReply, stamp: number): boolean {
+  const stamped = stampsIn(reply);
   const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + STAMP_TOLERANCE_MS;
   return stamped.length > 0 && stamped.every(isFit);
 }
 
 /** Whether the server ignored the dates of a narrow window: the returned stamps are further apart than the window is long. */
-function isSpread({ stamps }: ProbeReply): boolean {
-  const known = stamps.filter((at) => at !== null);
+function isSpread(reply: ProbeReply): boolean {
+  const known = stampsIn(reply);
   return Math.max(...known) - Math.min(...known) > 2 * (NEAR_MS + STAMP_TOLERANCE_MS);
 }
 

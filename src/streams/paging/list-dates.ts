@@ -21,7 +21,7 @@ interface DateForm {
    * - `day`: `2026-03-05`;
    * - a {@link TimeFormat}: the format of the API's own times, if that is not ISO 8601.
    */
-  readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
+  readonly text: keyof typeof NOTATIONS | TimeFormat;
 }
 
 /**
@@ -83,29 +83,24 @@ export interface ListDatesOptions {
  * the documented one. Each refusal leads to the next format.
  */
 export class ListDates {
-  readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
-  readonly #localTime: () => number;
-  readonly #onFound: (found: DatesFound) => void;
+  readonly #options: ListDatesOptions;
   readonly #from: string;
   readonly #to: string | undefined;
-  readonly #stamp: string;
-  readonly #times: TimeFormat;
   readonly #forms: readonly DateForm[];
   #form = 0;
   #offsetMs = 0;
   #longestMs = Infinity;
   #noDates: NoDates | undefined;
   #reason: string | undefined;
+  /** Findings that were passed to `onFound` last, as JSON without the reason. Before the first call: those of a list as documented. */
+  #told: string;
 
   constructor(options: ListDatesOptions) {
-    this.#clock = options.clock;
-    this.#localTime = options.localTime;
-    this.#onFound = options.onFound ?? (() => undefined);
+    this.#options = options;
     this.#from = parameterWith('from', options.parameters) ?? 'from';
     this.#to = parameterWith('to', options.parameters);
-    this.#stamp = options.stamp;
-    this.#times = options.times;
-    this.#forms = formsOf(this.#times).filter(({ end }) => end === 'none' || this.canEnd);
+    this.#forms = formsOf(options.times).filter(({ end }) => end === 'none' || this.canEnd);
+    this.#told = this.#foundText();
   }
 
   /** Whether the list has a parameter for the end of a window of modification dates. */
@@ -138,21 +133,16 @@ export class ListDates {
     const endText = this.#to === undefined ? 'no end' : END_TEXTS[end](this.#to);
     return {
       parameter: this.#from,
-      stamp: this.#stamp,
+      stamp: this.#options.stamp,
       form: this.#noDates
         ? null
-        : endText + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
+        : endText + (typeof text === 'object' ? '' : `, ${NOTATIONS[text].name}`),
       isUsualForm: this.#form === 0,
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
       noDates: this.#noDates ?? null,
       ...(this.#noDates && this.#reason !== undefined && { reason: this.#reason }),
     };
-  }
-
-  get isUnusual(): boolean {
-    const isPlain = this.#form === 0 && this.#longestMs === Infinity;
-    return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
   /**
@@ -168,10 +158,11 @@ export class ListDates {
         until: latest + WINDOW_END_LEAD_MS / 2,
       };
     }
-    const now = this.#clock.now(this.#localTime());
+    const { clock, localTime } = this.#options;
+    const now = clock.now(localTime());
     // The server's default end is unknown, so the window is certain to include only stamps up to the newest one seen.
     if (end === 'none' || now === undefined) {
-      return { dates: start, until: this.#clock.newest() ?? from };
+      return { dates: start, until: clock.newest() ?? from };
     }
     const to = Math.max(now + this.#offsetMs, from);
     const dates = { ...start, to: written(to, text) };
@@ -180,12 +171,13 @@ export class ListDates {
 
   /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the latest time that the server's clock may show. */
   get now(): number {
-    const localTime = this.#localTime();
-    return this.#clock.now(localTime) ?? this.#clock.latest(localTime);
+    const { clock, localTime } = this.#options;
+    return clock.now(localTime()) ?? clock.latest(localTime());
   }
 
   polled(from: number): Window {
-    return this.windowOf(from, this.#clock.latest(this.#localTime())).dates;
+    const { clock, localTime } = this.#options;
+    return this.windowOf(from, clock.latest(localTime())).dates;
   }
 
   /**
@@ -198,7 +190,7 @@ export class ListDates {
 
   /** Parses a date of a window that this object has formatted, to epoch ms. */
   timeOf(date: string): number {
-    return this.#times.read(date)!;
+    return this.#options.times.read(date)!;
   }
 
   /** Formats the begin of a window of modification dates that has no end. `at` is in epoch ms. */
@@ -216,7 +208,7 @@ export class ListDates {
   offsetFound(ms: number): void {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
-    this.#clock.shift(ms);
+    this.#options.clock.shift(ms);
     this.#tell();
   }
 
@@ -272,12 +264,15 @@ export class ListDates {
     this.#noDates = undefined;
   }
 
-  #told = '';
   #tell(): void {
-    const text = JSON.stringify({ ...this.found, reason: undefined });
-    if (text === this.#told || (this.#told === '' && !this.isUnusual)) return;
+    const text = this.#foundText();
+    if (text === this.#told) return;
     this.#told = text;
-    this.#onFound(this.found);
+    this.#options.onFound?.(this.found);
+  }
+
+  #foundText(): string {
+    return JSON.stringify({ ...this.found, reason: undefined });
   }
 }
 
@@ -294,26 +289,22 @@ const END_TEXTS: Readonly<Record<DateForm['end'], (parameter: string) => string>
   none: (parameter) => `no ${parameter}`,
 };
 
-const TEXT_TEXTS = {
-  ms: 'dates with milliseconds',
-  seconds: 'dates without milliseconds',
-  offset: 'dates with +00:00',
-  day: 'dates without a time',
+/** Notations of dates: a name for messages, and how a date in ISO 8601 with milliseconds is rewritten. */
+const NOTATIONS = {
+  ms: { name: 'dates with milliseconds', rewrite: (date: string) => date },
+  seconds: {
+    name: 'dates without milliseconds',
+    rewrite: (date: string) => date.replace(/\.\d+Z$/, 'Z'),
+  },
+  offset: {
+    name: 'dates with +00:00',
+    rewrite: (date: string) => date.replace(/\.\d+Z$/, '+00:00'),
+  },
+  day: { name: 'dates without a time', rewrite: (date: string) => date.slice(0, 10) },
 } as const;
 
 function written(ms: number, text: DateForm['text']): string {
-  if (typeof text === 'object') return text.write(ms);
-  const whole = ISO.write(ms);
-  switch (text) {
-    case 'ms':
-      return whole;
-    case 'seconds':
-      return whole.replace(/\.\d+Z$/, 'Z');
-    case 'offset':
-      return whole.replace(/\.\d+Z$/, '+00:00');
-    case 'day':
-      return whole.slice(0, 10);
-  }
+  return typeof text === 'object' ? text.write(ms) : NOTATIONS[text].rewrite(ISO.write(ms));
 }
 
 /** Describes the findings about the date parameters of a list; undefined if they work as documented. */

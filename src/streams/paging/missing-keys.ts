@@ -1,10 +1,10 @@
 // Iterates over the keys that the newest sweep has not seen.
 
-import { concatMap, defer, EMPTY, from, of, reduce, repeat, switchMap, timer } from 'rxjs';
+import { ignoreElements, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import type { Answer } from '../decode/response.ts';
 import { isHeldBack } from './deletion-limit.ts';
 import type { MissingKeyCounts, SeenMarks } from './deletion-limit.ts';
-import { deletedUnlessSeenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** A slice of the published keys that no read has shown since a given sweep began. */
@@ -25,89 +25,86 @@ export interface KnownRecords extends SeenMarks {
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
 
-interface MissingKeysOptions {
-  readonly progress: () => SweepProgress;
-  readonly records: KnownRecords;
-  /**
-   * Whether a missing key may be published as deleted once its absence is proven. False if its record can't be requested, in a list whose
-   * records can otherwise be requested singly.
-   */
-  readonly isDeletable: (key: string) => boolean;
-  readonly proofMs: number;
-  readonly scheduler: SchedulerLike;
+export interface SingleReads {
+  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
+  readonly request: (key: string) => Observable<Answer | undefined>;
+  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
+  readonly canRequest: (key: string) => boolean;
 }
 
-export type MissingKeys = ReturnType<typeof missingKeys>;
+export interface MissingKeysOptions {
+  /** Returns the stored progress. */
+  readonly progress: () => SweepProgress;
+  readonly records: KnownRecords;
+  /** Requests for single records. Default: the API has no such requests, and sweeps alone prove deletions. */
+  readonly single?: SingleReads;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
 
-/** Creates functions that go through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. */
-export function missingKeys(options: MissingKeysOptions) {
-  const { progress, records, isDeletable, proofMs, scheduler } = options;
+/**
+ * Goes through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. The methods are generators
+ * of Observables for {@link inTurn}: pauses between slices, and the work on the keys.
+ */
+export class MissingKeys {
+  readonly #options: MissingKeysOptions;
 
-  const stretches = <T>(
-    work: (keys: readonly string[]) => Observable<T>,
-    begin?: string,
-  ): Observable<T> =>
-    defer(() => {
-      let after = begin;
-      return timer(0, scheduler).pipe(
-        switchMap(() => {
-          const { keys, next } = records.unseen(progress().number, after);
-          after = next;
-          return work(keys.filter(isDeletable));
-        }),
-        // Not by recursion: if a long list is missing entirely, there are thousands of slices.
-        repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
-      );
+  constructor(options: MissingKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Counts the published keys that the newest full scan has not shown. */
+  *count(): Generator<Observable<never>, MissingKeyCounts> {
+    const { progress, records } = this.#options;
+    const { judged, heldBack } = progress();
+    const counts = { all: 0, fresh: 0, heldBack: heldBack.map(() => 0) };
+    yield* this.#slices<never>((keys) => {
+      counts.all += keys.length;
+      counts.fresh += keys.filter((key) => !records.isUnseen(key, judged)).length;
+      heldBack.forEach((each, nth) => {
+        counts.heldBack[nth]! += keys.filter((key) => isHeldBack(key, [each], records)).length;
+      });
+      return [];
     });
-  const isFree = (key: string) => {
-    const held = progress().heldBack.filter((each) => !each.isConfirmed);
-    return !isHeldBack(key, held, records);
-  };
+    return counts;
+  }
 
-  return {
-    /** Counts the published keys that the newest full scan has not shown. */
-    count: (): Observable<MissingKeyCounts> =>
-      defer(() => {
-        const { judged, heldBack } = progress();
-        const none: MissingKeyCounts = { all: 0, fresh: 0, heldBack: heldBack.map(() => 0) };
-        return stretches((keys) => of(keys)).pipe(
-          reduce(
-            (sum, keys) => ({
-              all: sum.all + keys.length,
-              fresh: sum.fresh + keys.filter((key) => !records.isUnseen(key, judged)).length,
-              heldBack: heldBack.map(
-                (each, nth) =>
-                  sum.heldBack[nth]! +
-                  keys.filter((key) => isHeldBack(key, [each], records)).length,
-              ),
-            }),
-            none,
-          ),
-        );
-      }),
-    /** Counts the published keys that the newest full scan has not shown and whose deletions are not held back by the deletion limit. */
-    countFree: (): Observable<number> =>
-      stretches((keys) => of(keys.filter(isFree).length)).pipe(
-        reduce((sum, more) => sum + more, 0),
-      ),
-    /** Runs `work` for each key that the newest full scan has not shown and whose deletion is not held back, starting after `after`. */
-    each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
-      stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
-    /**
-     * Calls `work` with the keys whose records are proven to be deleted, except those held back by the deletion limit. Passes them in
-     * slices; each call waits until the observable of the previous one has completed. `since` is the number of a full scan (sweep): no read
-     * has shown the keys since it began.
-     */
-    proven: <T>(
-      work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,
-    ): Observable<T> =>
-      defer(() => {
-        const since = deletedUnlessSeenSince(progress(), proofMs);
-        if (since === undefined) return EMPTY;
-        return stretches((keys) => {
-          const absent = keys.filter((key) => isFree(key) && records.isUnseen(key, since));
-          return absent.length > 0 ? work({ keys: absent, since }) : EMPTY;
-        });
-      }),
-  };
+  /** Counts the published keys that the newest full scan has not shown and whose deletions are not held back by the deletion limit. */
+  *countFree(): Generator<Observable<never>, number> {
+    let count = 0;
+    yield* this.free<never>((keys) => {
+      count += keys.length;
+      return [];
+    });
+    return count;
+  }
+
+  /**
+   * Calls `work` with the keys that the newest full scan has not shown and whose deletions are not held back, in slices; runs the returned
+   * Observables before it continues with the next slice. Begins after the key `after`.
+   */
+  free<T>(
+    work: (keys: readonly string[]) => readonly Observable<T>[],
+    after?: string,
+  ): Generator<Observable<T>, void> {
+    const { progress, records } = this.#options;
+    return this.#slices((keys) => {
+      const held = progress().heldBack.filter((each) => !each.isConfirmed);
+      return work(keys.filter((key) => !isHeldBack(key, held, records)));
+    }, after);
+  }
+
+  *#slices<T>(
+    work: (keys: readonly string[]) => readonly Observable<T>[],
+    begin?: string,
+  ): Generator<Observable<T>, void> {
+    const { progress, records, single, scheduler } = this.#options;
+    let after = begin;
+    do {
+      yield timer(0, scheduler).pipe(ignoreElements());
+      const { keys, next } = records.unseen(progress().number, after);
+      after = next;
+      yield* work(single ? keys.filter(single.canRequest) : keys);
+    } while (after !== undefined);
+  }
 }

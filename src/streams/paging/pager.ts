@@ -31,42 +31,55 @@ export interface ReceivedPage {
 }
 
 /** Strategy for one kind of paging, such as by offset or by cursor: decides which page a scan requests next. */
-export interface Pager {
+export abstract class Pager {
   /**
    * Whether each page begins with records of the previous page, so that a known record (an anchor) shows that no record is missing between
    * the two. If false, every page is accepted.
    */
-  readonly overlaps: boolean;
+  abstract readonly overlaps: boolean;
   /** Returns list offset and size of the page to request when the scan is at the position `at`. */
-  placeAt(at: Position): PagePlace;
+  abstract placeAt(at: Position): PagePlace;
   /**
    * Returns the page to request after another one, under the assumption that the list does not change meanwhile. Undefined if it is not
-   * known before that page has arrived.
+   * known before that page has arrived. Default: undefined.
    *
    * @param step Number of records from the start of a page to the start of the next; 0 if unknown.
    * @param overlap Minimum number of records at the end of the page `place` that the returned page should contain, too.
    */
-  placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
+  placeAfter(_place: PagePlace, _step: number, _overlap: number): PagePlace | undefined {
+    return undefined;
+  }
+
   /**
    * Records the page size and the list offset that the server served for a request, and reports troubles to `tell`. Returns the position
-   * from which to read again if pages did not begin at the requested offsets; otherwise undefined.
+   * from which to read again if pages did not begin at the requested offsets; otherwise, and by default, undefined.
    */
-  observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
+  observe(_page: ReceivedPage, _tell: (trouble: ScanTrouble) => void): Position | undefined {
+    return undefined;
+  }
+
   /** Whether the list continues after a page, by what the response shows. */
-  hasNext(page: ReceivedPage): boolean;
-  /** Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. */
-  continuesAfterEmpty(page: ReceivedPage): boolean;
+  abstract hasNext(page: ReceivedPage): boolean;
+  /**
+   * Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. Default: false.
+   */
+  continuesAfterEmpty(_page: ReceivedPage): boolean {
+    return false;
+  }
+
   /** Returns the position after a page that continued the scan; undefined if the response does not show where the list continues. */
-  next(page: ReceivedPage): Position | undefined;
+  abstract next(page: ReceivedPage): Position | undefined;
   /**
    * Returns the position from which to read on after a page was not accepted: it had no anchor (no unchanged record that was read before),
-   * or the server refused its cursor. The position is an earlier page or the beginning of the list.
+   * or the server refused its cursor. The position is an earlier page or the beginning of the list. Default: `joint`.
    *
    * @param at Position of the page that was not accepted.
    * @param joint Position with the number of steps back to use. Without an anchor: the one that `joinPage` computed. After a refusal: `at`
    * with `stepsBack` increased by one.
    */
-  back(at: Position, joint: Position): Position;
+  back(_at: Position, joint: Position): Position {
+    return joint;
+  }
 }
 
 /**
@@ -87,7 +100,7 @@ export function pagerOf(
 }
 
 /** Paging by list offset, or by page number with a page size that the request states: any page can be requested. */
-class OffsetPager implements Pager {
+class OffsetPager extends Pager {
   readonly overlaps = true;
   readonly #plan: PagePlan;
   readonly #pageSize: number;
@@ -109,6 +122,7 @@ class OffsetPager implements Pager {
 
   /** @param endsEmpty Whether only an empty page shows where the list ends. */
   constructor(plan: PagePlan, pageSize: number, endsEmpty: boolean) {
+    super();
     this.#plan = plan;
     this.#pageSize = pageSize;
     this.#endsEmpty = endsEmpty;
@@ -120,7 +134,7 @@ class OffsetPager implements Pager {
     return isPlanned ? { offset, pageSize: size } : this.#plan.at(offset, this.#pageSize);
   }
 
-  placeAfter({ offset, pageSize }: PagePlace, step: number, overlap: number) {
+  override placeAfter({ offset, pageSize }: PagePlace, step: number, overlap: number) {
     const plan = this.#plan;
     if (this.#endsEmpty && !this.#isCounted) return undefined; // may lie behind the end
     let next: PagePlace | undefined;
@@ -131,7 +145,7 @@ class OffsetPager implements Pager {
       : undefined;
   }
 
-  observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined {
+  override observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined {
     const { requested, place, answer, records, begin, end, joint } = page;
     const plan = this.#plan;
     const { length } = records;
@@ -157,10 +171,6 @@ class OffsetPager implements Pager {
 
   hasNext({ answer }: ReceivedPage): boolean {
     return answer.hasNext;
-  }
-
-  continuesAfterEmpty(): boolean {
-    return false;
   }
 
   /**
@@ -191,40 +201,20 @@ class OffsetPager implements Pager {
     const step = Math.max(1, place.offset - next.offset + next.step);
     return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
   }
-
-  back(_: Position, joint: Position): Position {
-    return joint;
-  }
 }
 
 /** Paging in which only the previous page shows how to request the next one. Therefore pages are never requested ahead. */
-abstract class SequentialPager implements Pager {
-  abstract readonly overlaps: boolean;
+abstract class SequentialPager extends Pager {
   readonly #pageSize: number;
 
   constructor(pageSize: number) {
+    super();
     this.#pageSize = pageSize;
   }
 
   placeAt({ offset, cursor }: Position): PagePlace {
     return { offset, pageSize: this.#pageSize, ...(cursor !== undefined && { cursor }) };
   }
-
-  placeAfter(): undefined {
-    return undefined;
-  }
-
-  observe(): undefined {
-    return undefined;
-  }
-
-  continuesAfterEmpty(_page: ReceivedPage): boolean {
-    return false;
-  }
-
-  abstract hasNext(page: ReceivedPage): boolean;
-  abstract next(page: ReceivedPage): Position | undefined;
-  abstract back(at: Position, joint: Position): Position;
 }
 
 /**
@@ -270,7 +260,7 @@ class AfterPager extends SequentialPager {
     };
   }
 
-  back({ earlier = [] }: Position, joint: Position): Position {
+  override back({ earlier = [] }: Position, joint: Position): Position {
     const { offset, cursor } = earlier.at(-1) ?? { offset: 0 };
     const position = { ...replanned(joint), offset, earlier: earlier.slice(0, -1) };
     return cursor === undefined ? position : { ...position, cursor };
@@ -305,7 +295,7 @@ class CursorPager extends SequentialPager {
     return { ...BEGINNING, offset: begin + records.length, step: records.length, cursor };
   }
 
-  back(): Position {
+  override back(): Position {
     return BEGINNING;
   }
 

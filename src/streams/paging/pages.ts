@@ -141,14 +141,11 @@ const MAX_COUNTED = 250_000;
  * the end of the list, or have changed their order, the scan returns to the beginning, with a larger overlap.
  */
 class Scan {
-  readonly #request: PagesOptions['request'];
-  readonly #keyOf: KeyOf;
+  readonly #options: PagesOptions;
   readonly #pageSize: number;
   readonly #pager: Pager;
   readonly #leftOut: LeftOut;
   readonly #contents: ContentDigests;
-  readonly #permit: () => Observable<unknown>;
-  readonly #onTrouble: PagesOptions['onTrouble'];
   readonly #ahead: PagesAhead;
   readonly #idleness = new Idleness();
   /** Counts the distinct keys of the scan; undefined if the scan was resumed, because the keys of its earlier pages are unknown. */
@@ -171,17 +168,13 @@ class Scan {
   #standstill = new Standstill();
 
   constructor(options: PagesOptions) {
-    const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
-    this.#request = request;
-    this.#keyOf = keyOf;
-    this.#permit = permit;
-    this.#onTrouble = onTrouble;
+    this.#options = options;
     this.#pageSize = Math.max(2, options.pageSize ?? 1_000);
     this.#overlap = Math.max(1, options.overlap ?? 10); // `joinPage` limits it to half a page
     const plan = options.plan ?? new PagePlan(options.list);
     this.#pager = pagerOf(options.list, plan, this.#pageSize);
     this.#contents = options.contents ?? contentDigests();
-    this.#ahead = new PagesAhead(this.#request, options.ahead ?? { most: 0 });
+    this.#ahead = new PagesAhead(options.request, options.ahead ?? { most: 0 });
     const from = options.from ?? BEGINNING;
     this.#distinctKeys = from.offset === 0 ? new DistinctKeys() : undefined;
     this.#leftOut = options.leftOut ?? newIgnoredFields();
@@ -190,7 +183,8 @@ class Scan {
   }
 
   read(at: Position): Observable<ScanPage> {
-    return this.#permit().pipe(switchMap(() => this.#take(at)));
+    const { permit = () => of(undefined) } = this.#options;
+    return permit().pipe(switchMap(() => this.#take(at)));
   }
 
   end(): void {
@@ -223,21 +217,21 @@ class Scan {
     const isRestart = isKnown || stepped.cursor === undefined;
     if (isRestart) this.#restarts += 1;
     if (this.#restarts > MAX_RESTARTS) throw asRetryable(error);
-    this.#onTrouble?.(isRestart ? 'expired' : 'stepped-back', at.offset);
+    this.#options.onTrouble?.(isRestart ? 'expired' : 'stepped-back', at.offset);
     return isRestart ? BEGINNING : stepped;
   }
 
   #received(requested: Position, place: PagePlace, answer: Answer): ScanPage {
     const at = { ...requested, offset: answer.offset ?? place.offset };
     const records = recordsOf(answer);
-    const isNews = this.#distinctKeys?.add(records, answer.total);
+    const hasNewKey = this.#distinctKeys?.add(records, answer.total);
     const page: ReceivedPage = {
       ...{ requested, place, answer, records },
       begin: at.offset,
       end: at.offset + records.length,
       joint: this.#pager.overlaps ? this.#join(at, records) : this.#compare(at, records),
       isIdle: isIdle(at, records),
-      hasNewKey: this.#distinctKeys?.isCounting === true ? isNews : undefined,
+      hasNewKey,
       missing: this.#distinctKeys?.missing,
     };
     return { answer, offset: at.offset, next: this.#positionAfter(page, at) };
@@ -246,7 +240,7 @@ class Scan {
   #join(at: Position, records: PageRecords): JoinResult {
     return joinPage(at, records, {
       overlap: this.#overlap,
-      keyOf: this.#keyOf,
+      keyOf: this.#options.keyOf,
       contents: this.#contents,
       leftOut: this.#leftOut.fields(),
     });
@@ -267,7 +261,7 @@ class Scan {
     const isRepeated = [...digests].some(([key, digest]) => before.get(key) === digest);
     if (at.offset > 0 && isRepeated && !this.#isShifted) {
       this.#isShifted = true;
-      this.#onTrouble?.('shifted', at.offset);
+      this.#options.onTrouble?.('shifted', at.offset);
     }
     return JOINED;
   }
@@ -276,10 +270,10 @@ class Scan {
   #positionAfter(page: ReceivedPage, at: Position): Position | undefined {
     const { requested, answer, records, begin, joint } = page;
     if (answer.isCut && (records.length === 0 || joint.anchored)) {
-      this.#onTrouble?.('cut', page.end);
+      this.#options.onTrouble?.('cut', page.end);
       return undefined;
     }
-    const tell = (trouble: ScanTrouble) => this.#onTrouble?.(trouble, begin);
+    const tell = (trouble: ScanTrouble) => this.#options.onTrouble?.(trouble, begin);
     if (answer.hasGap) tell('gap');
     const restart = this.#pager.observe(page, tell);
     if (restart) return restart;
@@ -367,9 +361,9 @@ class DistinctKeys {
 
   /**
    * Adds a page, and returns whether it has a key that no earlier page of the scan had. Once the total changes, is unknown or exceeds
-   * {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always false.
+   * {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always undefined.
    */
-  add(records: PageRecords, pageTotal: number | undefined): boolean {
+  add(records: PageRecords, pageTotal: number | undefined): boolean | undefined {
     const isFirst = this.#total === undefined;
     this.#total ??= pageTotal;
     const isStill = this.#total !== undefined && this.#total === pageTotal;
@@ -379,7 +373,7 @@ class DistinctKeys {
       this.#isCounting = false;
       this.#seen.clear();
       this.#first = undefined;
-      return false;
+      return undefined;
     }
     if (isFirst) {
       this.#first = keys;
@@ -395,10 +389,6 @@ class DistinctKeys {
   #addAll(keys: KeyIndex): void {
     this.#seen.addAll(keys);
     this.#repeats += keys.length - keys.size;
-  }
-
-  get isCounting(): boolean {
-    return this.#isCounting && this.#total !== undefined;
   }
 
   /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */

@@ -136,8 +136,8 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   for (const part of records.parts) {
     if (!(part instanceof PageRecord)) part.run.eachKey(compareNext);
     else if (part.key !== undefined) {
-      const bytes = Buffer.from(part.key);
-      compareNext(bytes, 0, bytes.length);
+      const { bytes, from, to } = keyBytes(part.key);
+      compareNext(bytes, from, to);
     }
   }
   return shown;
@@ -145,10 +145,7 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
 
 /** Returns the sort order of the keys of one page. */
 export function keyOrderOf(keys: readonly string[]): KeyOrder {
-  const all = keys.map((key): KeyBytes => {
-    const bytes = Buffer.from(key);
-    return { bytes, from: 0, to: bytes.length };
-  });
+  const all = keys.map(keyBytes);
   return all
     .slice(1)
     .reduce<KeyOrder>((order, key, nth) => orderWith(order, compareKeys(all[nth]!, key)), null);
@@ -159,6 +156,11 @@ interface KeyBytes {
   readonly bytes: Uint8Array;
   readonly from: number;
   readonly to: number;
+}
+
+function keyBytes(key: string): KeyBytes {
+  const bytes = Buffer.from(key);
+  return { bytes, from: 0, to: bytes.length };
 }
 
 function orderWith(order: KeyOrder, sign: number): KeyOrder {

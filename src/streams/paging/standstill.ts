@@ -1,8 +1,7 @@
 // Detects fields that differ in every response and so keep pages from joining.
 
-import { canonicalJson, getOwn, isJsonObject } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject, pointerStep } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { pointerStep } from '../../schemas/json/json.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
@@ -194,16 +193,11 @@ const LEAST_RECORDS = 2;
  * and one of its fields do, only the field is returned.
  */
 function commonFields(comparisons: readonly Comparison[]): readonly string[] {
-  const keysOf = new Map<string, string[]>();
-  for (const { key, differing } of comparisons) {
-    for (const pointer of differing) {
-      const keys = keysOf.get(pointer) ?? [];
-      keysOf.set(pointer, keys);
-      keys.push(key);
-    }
-  }
-  const isCommon = (keys: readonly string[]) =>
-    keys.length >= LEAST_SHARE * comparisons.length && new Set(keys).size >= LEAST_RECORDS;
-  const common = [...keysOf.keys()].filter((pointer) => isCommon(keysOf.get(pointer)!));
+  const pointers = new Set(comparisons.flatMap(({ differing }) => [...differing]));
+  const common = [...pointers].filter((pointer) => {
+    const found = comparisons.filter(({ differing }) => differing.has(pointer));
+    const isOften = found.length >= LEAST_SHARE * comparisons.length;
+    return isOften && new Set(found.map(({ key }) => key)).size >= LEAST_RECORDS;
+  });
   return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
 }

@@ -255,7 +255,8 @@ function sweepEnded(
   if (!isConsistent || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
   // Without a total, the list may be capped at the number of records that it shows.
-  const shown = rules.endsAtTotal ? { top, peak } : atLeast(distinct, { top, peak });
+  const counted = rules.endsAtTotal ? 0 : distinct;
+  const shown = { top: Math.max(top, counted), peak: Math.max(peak, counted) };
   const isCut = mayBeCut({ ...shown, lacksMass, fitsOnePage: last.fitsOnePage });
   const since = sweep.cut?.total === shown.top ? sweep.cut.since : now;
   const isExact = sweep.total === distinct;
@@ -280,10 +281,6 @@ function sweepEnded(
   return (proof === 'anchored' || byAgreement) && isPolled
     ? { ...read, newest, awaitsPolls: true }
     : proven(read, newest, proofMs);
-}
-
-function atLeast(count: number, { top, peak }: Pick<SweepProgress, 'top' | 'peak'>) {
-  return { top: Math.max(top, count), peak: Math.max(peak, count) };
 }
 
 /**
@@ -355,15 +352,14 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
   return { ...sweep, phase: 'done', beganAt: now, proving: [] };
 }
 
-const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
-
 /**
  * Whether the newest sweep proves enough to act on missing keys. If single records can be requested (`canBeAsked`), their records are
  * requested, for which any proof except `nothing` suffices. Otherwise they are published as deleted, for which the proof has to be
  * `complete`, `anchored` or `exact`.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
-  return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
+  if (phase !== 'removing' || proof === 'nothing') return false;
+  return canBeAsked || proof !== 'doubtful';
 }
 
 /**

@@ -2,16 +2,13 @@
 
 import {
   asyncScheduler,
-  concat,
   defer,
   EMPTY,
-  filter,
   ignoreElements,
   map,
   NEVER,
   of,
   race,
-  repeat,
   switchMap,
   take,
   tap,
@@ -20,17 +17,23 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { recordsOf } from '../decode/response.ts';
 import type { Answer } from '../decode/response.ts';
+import { inTurn } from '../flow/in-turn.ts';
 import type { PageSlots } from '../flow/page-slots.ts';
 import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
 import type { Span } from '../http/logical-clock.ts';
 import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
-import { missingKeys } from './missing-keys.ts';
-import type { KnownRecords, MissingKeys } from './missing-keys.ts';
+import { MissingKeys } from './missing-keys.ts';
+import type { MissingKeysOptions, SingleReads } from './missing-keys.ts';
 import { INCONSISTENT } from './scan-trouble.ts';
 import type { ScanPage } from './pages.ts';
 import type { ScanTrouble } from './scan-trouble.ts';
-import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
+import {
+  deletedUnlessSeenSince,
+  hasReadAll,
+  proofRemainingMs,
+  showsAbsence,
+} from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
@@ -88,13 +91,6 @@ export interface HeldDeletions {
   readonly known: number;
 }
 
-interface SingleReads {
-  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
-  readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
-  readonly canRequest: (key: string) => boolean;
-}
-
 /** How often a list is swept (read from beginning to end, to find deleted records). */
 export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
@@ -129,9 +125,7 @@ export interface DeletionRules {
   readonly onCut?: (total: number) => void;
 }
 
-export interface SweepsOptions {
-  /** Returns the stored progress. */
-  readonly progress: () => SweepProgress;
+export interface SweepsOptions extends MissingKeysOptions {
   /** Scans the list from a position; null is its beginning. Each page takes one of `pageSlots` until it is committed. */
   readonly scan: (
     from: SweepProgress['position'],
@@ -142,14 +136,11 @@ export interface SweepsOptions {
    * before it has been stored and so has freed the slot.
    */
   readonly pageSlots: PageSlots;
-  readonly records: KnownRecords;
   /**
    * Returns the keys of records published as new since `time`, in epoch ms on the local clock. A lagging replica may not show those records
    * yet. Default: no keys.
    */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for single records. Default: the API has no such requests, and sweeps alone prove deletions. */
-  readonly single?: SingleReads;
   /** Emits once polls have read all changes made before the subscription. Default: the list is not polled. */
   readonly pollsCompleted$?: Observable<unknown>;
   /**
@@ -159,8 +150,6 @@ export interface SweepsOptions {
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
-  /** Clock and timers. Default {@link asyncScheduler}. */
-  readonly scheduler?: SchedulerLike;
 }
 
 interface FirstRequest {
@@ -202,10 +191,10 @@ class Sweeper {
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
   /**
-   * Emits once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until it
-   * is stored, and releases it at once.
+   * Completes once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until
+   * it is stored, and releases it at once.
    */
-  readonly #stepsDone$: Observable<void>;
+  readonly #stepsDone$: Observable<never>;
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
@@ -217,34 +206,34 @@ class Sweeper {
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
-    const { progress, records, single, pageSlots, scheduler = asyncScheduler } = options;
+    const { pageSlots, scheduler = asyncScheduler } = options;
     this.#options = options;
     this.#scheduler = scheduler;
-    this.#missing = missingKeys({
-      ...{ progress, records, proofMs: options.deletions.proofMs, scheduler },
-      isDeletable: (key) => single === undefined || single.canRequest(key),
-    });
-    this.#stepsDone$ = pageSlots.acquire.pipe(tap(() => pageSlots.release()));
+    this.#missing = new MissingKeys(options);
+    this.#stepsDone$ = pageSlots.acquire.pipe(
+      tap(() => pageSlots.release()),
+      ignoreElements(),
+    );
   }
 
   steps(): Observable<SweepStep> {
-    return this.#stepsDone$.pipe(
-      switchMap(() => {
-        const { phase, position } = this.#progress;
-        const rest = concat(this.#remove(), this.#end());
-        if (phase === 'removing') return rest;
-        if (phase === 'reading') return concat(this.#read(position), rest);
+    return defer(() => inTurn(this.#sweeps(), (step$) => step$));
+  }
+
+  *#sweeps(): Generator<Observable<SweepStep>> {
+    for (;;) {
+      yield this.#stepsDone$;
+      const { phase, position } = this.#progress;
+      if (phase === 'done') {
         const startNow$ = this.#options.pace.startNow$ ?? NEVER;
-        return race(timer(this.#pauseLeftMs(), this.#scheduler), startNow$).pipe(
-          take(1),
-          switchMap(() => {
-            this.#requests = 0;
-            return concat(this.#read(null), rest);
-          }),
-        );
-      }),
-      repeat(),
-    );
+        const due$ = race(timer(this.#pauseLeftMs(), this.#scheduler), startNow$);
+        yield due$.pipe(take(1), ignoreElements());
+        this.#requests = 0;
+      }
+      if (phase !== 'removing') yield this.#read(phase === 'reading' ? position : null);
+      yield* this.#remove();
+      yield this.#step(of({ kind: 'end', held: this.#held }));
+    }
   }
 
   get #progress(): SweepProgress {
@@ -260,89 +249,72 @@ class Sweeper {
   }
 
   #read(position: SweepProgress['position']): Observable<SweepStep> {
-    return defer(() => {
-      let beganAt = this.#scheduler.now();
-      let isFirst = true;
-      let isConsistent = true;
-      let ordered = true;
-      const onTrouble = (trouble: ScanTrouble) => {
-        if (INCONSISTENT.has(trouble)) isConsistent = false;
-        if (trouble === 'reordered') ordered = false;
-      };
-      return this.#options.scan(position, onTrouble).pipe(
-        map((page): SweepStep => {
-          this.#requests += 1;
-          this.#lastRead = page.answer.span;
-          // An unreadable record may be that of any missing key.
-          if (!recordsOf(page.answer).isReadable) isConsistent = false;
-          const { age } = page.answer;
-          // A sweep begins when the server produced its first page; a response older than that shows the list as it was before.
-          if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
-          isFirst = false;
-          if (age && age.asOf < beganAt) isConsistent = false;
-          return { kind: 'page', page, isConsistent, ordered, beganAt };
-        }),
-      );
-    });
-  }
-
-  #remove(): Observable<SweepStep> {
-    return this.#stepsDone$.pipe(
-      switchMap(() => {
-        this.#held = 0;
-        this.#waiting = 0;
-        const { records, single, deletions } = this.#options;
-        if (single === undefined && deletions.canProve === false) return EMPTY;
-        if (!showsAbsence(this.#progress, single !== undefined)) return EMPTY;
-        if (hasReadAll(this.#progress, records.count())) return EMPTY;
-        const prove$ = defer(() => {
-          this.#reportCap();
-          return single ? this.#requestMissing(single) : this.#proveBySweeps();
-        });
-        return concat(this.#spare(), this.#judge(), this.#ifMissing(prove$));
+    let beganAt = this.#scheduler.now();
+    let isFirst = true;
+    let isConsistent = true;
+    let ordered = true;
+    const onTrouble = (trouble: ScanTrouble) => {
+      if (INCONSISTENT.has(trouble)) isConsistent = false;
+      if (trouble === 'reordered') ordered = false;
+    };
+    return this.#options.scan(position, onTrouble).pipe(
+      map((page): SweepStep => {
+        this.#requests += 1;
+        this.#lastRead = page.answer.span;
+        // An unreadable record may be that of any missing key.
+        if (!recordsOf(page.answer).isReadable) isConsistent = false;
+        const { age } = page.answer;
+        // A sweep begins when the server produced its first page; a response older than that shows the list as it was before.
+        if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
+        isFirst = false;
+        if (age && age.asOf < beganAt) isConsistent = false;
+        return { kind: 'page', page, isConsistent, ordered, beganAt };
       }),
     );
   }
 
-  #end(): Observable<SweepStep> {
-    return this.#step(defer(() => of({ kind: 'end', held: this.#held } as const)));
+  *#remove(): Generator<Observable<SweepStep>, void> {
+    yield this.#stepsDone$;
+    this.#held = 0;
+    this.#waiting = 0;
+    const { records, single, deletions } = this.#options;
+    if (single === undefined && deletions.canProve === false) return;
+    if (!showsAbsence(this.#progress, single !== undefined)) return;
+    if (hasReadAll(this.#progress, records.count())) return;
+    yield* this.#spare();
+    yield* this.#judge();
+    if ((yield* this.#countFree()) === 0) return;
+    this.#reportCap();
+    yield* single ? this.#requestMissing(single) : this.#proveBySweeps();
   }
 
   /** Emits missing keys that count as seen: those of records that were published as new shortly before the sweep began or later. */
-  #spare(): Observable<SweepStep> {
-    return defer(() => {
-      const { createdSince = () => [], records } = this.#options;
-      const { number, beganAt } = this.#progress;
-      const isUnseen = (key: string) => records.isUnseen(key, number);
-      const keys = createdSince(beganAt - MAX_LAG_MS).filter(isUnseen);
-      return keys.length > 0 ? this.#step(of({ kind: 'spared', keys })) : EMPTY;
-    });
+  *#spare(): Generator<Observable<SweepStep>, void> {
+    const { createdSince = () => [], records } = this.#options;
+    const { number, beganAt } = this.#progress;
+    const isUnseen = (key: string) => records.isUnseen(key, number);
+    const keys = createdSince(beganAt - MAX_LAG_MS).filter(isUnseen);
+    if (keys.length > 0) yield this.#step(of({ kind: 'spared', keys }));
   }
 
-  #judge(): Observable<SweepStep> {
-    return this.#stepsDone$.pipe(
-      switchMap(() => this.#missing.count()),
-      switchMap((counted) => {
-        const { judged, number, heldBack } = this.#progress;
-        if (counted.all === 0 && heldBack.length === 0) return EMPTY;
-        const { limitPercent, onHeld } = this.#options.deletions;
-        const known = this.#options.records.count();
-        const verdict = judgeMissing(counted, { judged, number, known, heldBack, limitPercent });
-        this.#held = verdict.heldBack
-          .filter(({ isConfirmed }) => !isConfirmed)
-          .reduce((sum, { gone }) => sum + gone, 0);
-        if (this.#held > 0) onHeld?.({ gone: this.#held, known });
-        return this.#step(of({ kind: 'judged', verdict }));
-      }),
-    );
+  *#judge(): Generator<Observable<SweepStep>, void> {
+    yield this.#stepsDone$;
+    const counted = yield* this.#missing.count();
+    const { judged, number, heldBack } = this.#progress;
+    if (counted.all === 0 && heldBack.length === 0) return;
+    const { limitPercent, onHeld } = this.#options.deletions;
+    const known = this.#options.records.count();
+    const verdict = judgeMissing(counted, { judged, number, known, heldBack, limitPercent });
+    this.#held = verdict.heldBack
+      .filter(({ isConfirmed }) => !isConfirmed)
+      .reduce((sum, { gone }) => sum + gone, 0);
+    if (this.#held > 0) onHeld?.({ gone: this.#held, known });
+    yield this.#step(of({ kind: 'judged', verdict }));
   }
 
-  #ifMissing(work: Observable<SweepStep>): Observable<SweepStep> {
-    return this.#stepsDone$.pipe(
-      switchMap(() => this.#missing.countFree()),
-      filter((count) => count > 0),
-      switchMap(() => work),
-    );
+  *#countFree(): Generator<Observable<never>, number> {
+    yield this.#stepsDone$;
+    return yield* this.#missing.countFree();
   }
 
   #reportCap(): void {
@@ -355,35 +327,29 @@ class Sweeper {
    * Proves that missing keys are absent, for a list whose records can't be requested singly: first waits for polls if necessary, then emits
    * the keys that the sweeps prove absent. Missing keys that remain are left to the next sweep.
    */
-  #proveBySweeps(): Observable<SweepStep> {
-    const { pollsCompleted$, emptySpan } = this.#options;
-    const polls$ = defer(() =>
-      this.#progress.awaitsPolls && pollsCompleted$
-        ? pollsCompleted$.pipe(
-            take(1),
-            switchMap(() => this.#step(of({ kind: 'polled' }))),
-          )
-        : EMPTY,
-    );
+  *#proveBySweeps(): Generator<Observable<SweepStep>, void> {
+    const { pollsCompleted$ = EMPTY, emptySpan, records, deletions } = this.#options;
+    if (this.#progress.awaitsPolls) {
+      const polled$ = this.#step(of({ kind: 'polled' }));
+      yield pollsCompleted$.pipe(
+        take(1),
+        switchMap(() => polled$),
+      );
+    }
+    yield this.#stepsDone$;
+    const since = deletedUnlessSeenSince(this.#progress, deletions.proofMs);
     let isProven = false;
-    const absent$ = this.#stepsDone$.pipe(
-      switchMap(() =>
-        this.#missing.proven((gone) => {
-          isProven = true;
-          const span = this.#lastRead ?? emptySpan();
-          return this.#step(of({ kind: 'absent', ...gone, span }));
-        }),
-      ),
-    );
-    const left$ = this.#stepsDone$.pipe(
-      switchMap(() => this.#missing.countFree()),
-      tap((count) => {
-        this.#waiting = count;
-        this.#inVain = isProven ? 0 : Math.min(MAX_IN_VAIN, this.#inVain + 1);
-      }),
-      ignoreElements(),
-    );
-    return concat(polls$, absent$, left$);
+    if (since !== undefined) {
+      yield* this.#missing.free((missing) => {
+        const keys = missing.filter((key) => records.isUnseen(key, since));
+        if (keys.length === 0) return [];
+        isProven = true;
+        const span = this.#lastRead ?? emptySpan();
+        return [this.#step(of({ kind: 'absent', keys, since, span }))];
+      });
+    }
+    this.#waiting = yield* this.#countFree();
+    this.#inVain = isProven ? 0 : Math.min(MAX_IN_VAIN, this.#inVain + 1);
   }
 
   /**
@@ -391,41 +357,37 @@ class Sweeper {
    * wait between the two is shortened if the next sweep becomes due, but not below the time that this sweep has taken so far. Keys for
    * which the second request would then be too early are left to the next sweep.
    */
-  #requestMissing({ request }: SingleReads): Observable<SweepStep> {
+  *#requestMissing({ request }: SingleReads): Generator<Observable<SweepStep>, void> {
     const requestOne = (key: string, since: number, again: boolean) =>
       this.#step(
         request(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))),
       );
-    const once$ = defer(() => {
-      const { number, askedUpTo, askedAt } = this.#progress;
-      if (askedAt !== null) return EMPTY;
+    const each = (work: (key: string) => Observable<SweepStep>, after?: string) =>
+      this.#missing.free((keys) => keys.map((key) => defer(() => work(key))), after);
+    const { number, askedUpTo, askedAt } = this.#progress;
+    if (askedAt === null) {
       for (const key of this.#firstRequests.keys()) {
         if (!this.#firstRequest(key)) this.#firstRequests.delete(key);
       }
-      const each$ = this.#missing.each((key) => {
+      yield* each((key) => {
         if (this.#firstRequest(key)) return EMPTY;
         return requestOne(key, number, false).pipe(
           tap(() => this.#firstRequests.set(key, { at: this.#scheduler.now(), since: number })),
         );
       }, askedUpTo ?? undefined);
-      return concat(each$, this.#step(of({ kind: 'asked-once' })));
+      yield this.#step(of({ kind: 'asked-once' }));
+    }
+    if ((yield* this.#countFree()) === 0) return;
+    yield timer(this.#secondRequestsInMs(), this.#scheduler).pipe(ignoreElements());
+    const now = this.#scheduler.now();
+    const { askedAt: askedOnceAt } = this.#progress;
+    yield* each((key) => {
+      // The first request for a key that is not in the map was made by an earlier process.
+      const first = this.#firstRequest(key) ?? { at: askedOnceAt ?? now, since: number };
+      if (first.at + this.#options.deletions.proofMs > now) return EMPTY;
+      this.#firstRequests.delete(key);
+      return requestOne(key, first.since, true);
     });
-    const again$ = defer(() =>
-      timer(this.#secondRequestsInMs(), this.#scheduler).pipe(
-        switchMap(() => {
-          const now = this.#scheduler.now();
-          const { number, askedAt } = this.#progress;
-          return this.#missing.each((key) => {
-            // The first request for a key that is not in the map was made by an earlier process.
-            const first = this.#firstRequest(key) ?? { at: askedAt ?? now, since: number };
-            if (first.at + this.#options.deletions.proofMs > now) return EMPTY;
-            this.#firstRequests.delete(key);
-            return requestOne(key, first.since, true);
-          });
-        }),
-      ),
-    );
-    return concat(once$, this.#ifMissing(again$));
   }
 
   /**

@@ -1,7 +1,11 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { BEGINNING, joinPage as joinRecords } from '../../../src/streams/paging/anchors.ts';
+import {
+  BEGINNING,
+  contentDigests,
+  joinPage as joinRecords,
+} from '../../../src/streams/paging/anchors.ts';
 import type { JoinOptions, JoinResult, Position } from '../../../src/streams/paging/anchors.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
@@ -11,8 +15,12 @@ import { keyOfId, throughJson } from './moving-list.ts';
 
 const options = { overlap: 2, keyOf: keyOfId };
 
-const join = (at: Position, data: readonly PageRecord[], by: JoinOptions): JoinResult =>
-  joinRecords(at, new PageRecords(data), by);
+const join = (
+  at: Position,
+  data: readonly PageRecord[],
+  by: typeof options & Partial<JoinOptions>,
+): JoinResult =>
+  joinRecords(at, new PageRecords(data), { leftOut: [], contents: contentDigests(), ...by });
 
 /** Records by their ids; `4'` is another version of 4. */
 const page = (text: string): JsonObject[] =>

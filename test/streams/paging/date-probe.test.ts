@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { dateProbe, endProbe } from '../../../src/streams/paging/date-probe.ts';
 import type {
+  ProbeDates,
   ProbeFinding,
-  ProbeQuestion,
   ProbeReply,
 } from '../../../src/streams/paging/date-probe.ts';
 
@@ -30,20 +30,20 @@ interface Server {
 /** Puts a probe's questions to a server; tells how many there were. */
 function answers<Finding>(
   server: Server,
-  steps: Generator<ProbeQuestion, Finding, ProbeReply>,
+  steps: Generator<ProbeDates, Finding, ProbeReply>,
 ): { readonly found: Finding; readonly questions: number } {
   const { times, ignores = false, parses = true, refuses = () => false, pageSize = 100 } = server;
   const { instantOf = (ms) => ms, stampOf = (ms) => ms } = server;
   const { hides = () => false, drops = () => false } = server;
-  const answer = (question: ProbeQuestion): ProbeReply => {
-    const from = question === 'undated' ? 0 : question.from;
-    const end = question === 'undated' ? Infinity : question.to;
-    const to = end === 'poll-end' ? NOW + 2 * DAY : end;
+  const answer = (dates: ProbeDates): ProbeReply => {
+    const isUndated = dates.from === undefined;
+    const from = Number(dates.from ?? 0);
+    const to = Number(dates.to ?? Infinity);
     const shown = times.filter((at) => {
-      if (question === 'undated' || ignores || drops(to)) return true;
+      if (isUndated || ignores || drops(to)) return true;
       return parses && !hides(to) && at >= instantOf(from) && at <= instantOf(to);
     });
-    const isRefused = question !== 'undated' && refuses(instantOf(from), instantOf(to));
+    const isRefused = !isUndated && refuses(instantOf(from), instantOf(to));
     const stamps = isRefused ? [] : shown.slice(0, pageSize).map(stampOf);
     return { stamps, isWhole: !isRefused && shown.length <= pageSize, isRefused };
   };
@@ -57,8 +57,16 @@ function answers<Finding>(
   return { found: step.value, questions };
 }
 
-function probed(server: Server, newest?: number, known?: number) {
-  return answers<ProbeFinding>(server, dateProbe(NOW, newest, known));
+/** Windows as the server reads them, by a list whose offset is known to be this. */
+const datesWith = (offsetMs: number) => ({
+  canEnd: true,
+  offsetMs,
+  closed: (from: number, to: number) => ({ from: String(from), to: String(to) }),
+  polled: (from: number) => ({ from: String(from), to: String(NOW + 2 * DAY) }),
+});
+
+function probed(server: Server, newest?: number, known = 0) {
+  return answers<ProbeFinding>(server, dateProbe(datesWith(known), NOW, newest));
 }
 
 const offset = (offsetMs: number) => ({ kind: 'offset', offsetMs });
@@ -155,7 +163,7 @@ describe('dateProbe', () => {
 describe('endProbe', () => {
   const inFuture = (to: number) => to > NOW;
   const ended = (server: Server, newest?: number, known = 0) =>
-    answers(server, endProbe(NOW, newest, known));
+    answers(server, endProbe(datesWith(known), NOW, newest));
 
   it('takes one request of a list that reads an end in the future as written', () => {
     for (const times of [SPARSE, BUSY, [NOW - 9 * 365 * DAY]])

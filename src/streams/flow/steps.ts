@@ -1,0 +1,34 @@
+import { catchError, defer, map, of, switchMap } from 'rxjs';
+import type { Observable } from 'rxjs';
+
+/**
+ * Sequential work that waits for Observables, as an async function waits for promises. Unlike a promise, an Observable keeps to the
+ * scheduler of its operators, can be cancelled, and may emit synchronously.
+ */
+export type Steps<T> = Generator<Observable<unknown>, T, unknown>;
+
+/** Returns the value that an Observable emits, or throws its error. To be called with `yield*` in the work passed to {@link inSteps}. */
+export function* waitFor<T>(source$: Observable<T>): Steps<T> {
+  return (yield source$) as T;
+}
+
+/**
+ * Creates an Observable that runs `work` on subscription, and emits its return value or errors with what it throws. If an Observable that
+ * the work waits for completes without a value, so does the result. Each wait nests the subscriptions one level deeper, so the work must
+ * not have more than some hundreds.
+ */
+export function inSteps<T>(work: () => Steps<T>): Observable<T> {
+  return defer(() => {
+    const steps = work();
+    const goOn = (resume: () => IteratorResult<Observable<unknown>, T>): Observable<T> => {
+      const { done, value } = resume();
+      if (done) return of(value);
+      return value.pipe(
+        map((result) => () => steps.next(result)),
+        catchError((error: unknown) => of(() => steps.throw(error))),
+        switchMap(goOn),
+      );
+    };
+    return goOn(() => steps.next());
+  });
+}
