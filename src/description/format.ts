@@ -58,11 +58,12 @@ const quotaText = (example: string, scopes = '') =>
   );
 /** End of the help text for limits that may have a scope. */
 const SCOPES = ', per list or per key (the default)';
+const header = z.strictObject({ header: text('the name of a header') });
 const place = (what: string) =>
   z
     .union([
       pointer(what),
-      z.strictObject({ header: text('the name of a header') }),
+      header,
       z.strictObject({ link: text('a relation of the Link header, such as next') }),
     ])
     .describe(`${what}: a JSON Pointer, {header: NAME} or {link: RELATION}`);
@@ -125,21 +126,14 @@ const quota = z
     quotaText('100/min per list', SCOPES),
     z.strictObject({
       limits: some(quotaText('5000/h per key', SCOPES), 'a list of limits'),
-      remaining: z
-        .strictObject({ header: text('the name of a header') })
-        .describe('the number of requests that remain: {header}')
-        .optional(),
-      reset: z
-        .strictObject({
-          header: text('the name of a header'),
+      remaining: header.describe('the number of requests that remain: {header}').optional(),
+      reset: header
+        .extend({
           unit: oneOf(['s', 'ms', 'epoch-s', 'epoch-ms', 'http-date'], 'the unit').optional(),
         })
         .describe('when the quota begins anew: {header, unit}')
         .optional(),
-      retryAfter: z
-        .strictObject({ header: text('the name of a header') })
-        .describe('how long to wait: {header}')
-        .optional(),
+      retryAfter: header.describe('how long to wait: {header}').optional(),
       free: statuses('the statuses that cost no quota').optional(),
     }),
   ])
