@@ -2,6 +2,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { totalNames } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { LEVEL_WORDS } from '../description/levels.ts';
+import type { FleetHooks } from '../fleet/fleet-hooks.ts';
 import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
@@ -292,6 +293,60 @@ export function logHooks(
       logger.info(
         { event: 'restored', resource, images },
         'restored the store of published records in STATE_DIR from Kafka (images: number of records)',
+      ),
+  };
+}
+
+/** Log texts for the steps of an instance with an account of its fleet. */
+const STEPS = {
+  claim: 'claiming the account',
+  warm: "restoring the account's published records from Kafka while another instance serves the account",
+  ask: 'asked the owner to release the account',
+  release: 'releasing the account to another instance',
+  drop: 'this instance stops what it was doing for the account: serving the account, claiming it, or restoring its published records',
+  stop: "the account's file has changed: stopping the account",
+} as const;
+
+/** Returns hooks that log the events of a fleet. */
+export function fleetLogHooks(logger: LineLogger): FleetHooks {
+  return {
+    onGeneration: ({ number, instances, accounts }) =>
+      logger.info(
+        { event: 'generation', generation: number, instances, accounts },
+        'the fleet has assigned its accounts to the instances that are running (accounts: number assigned to this instance)',
+      ),
+    onAccount: ({ account, step }) => logger.info({ event: 'account', account, step }, STEPS[step]),
+    onAccountFailed: ({ account, error, delayMs }) =>
+      logger.error(
+        { event: 'account-failed', account, delayMs, err: error },
+        'this account stopped with an error and is started again after delayMs; other accounts are not affected',
+      ),
+    onQuarantined: ({ account }) =>
+      logger.error(
+        { event: 'quarantined', account },
+        'three instances crashed right after they began to serve this account: no instance serves the account for an hour (quarantine), or until its file in ACCOUNTS_DIR changes. Look for the cause in the logs of those instances',
+      ),
+    onWrongFile: ({ account, error }) =>
+      logger.error(
+        { event: 'wrong-file', account, err: error },
+        "the account's file is invalid: this instance does not serve the account",
+      ),
+    onRetry: ({ error, count, delayMs }) =>
+      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'retrying Kafka'),
+  };
+}
+
+/**
+ * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that claiming a list that another instance has not
+ * released is logged at level info, with a text for fleets.
+ */
+export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDescription[]): Hooks {
+  return {
+    ...logHooks(logger, lists),
+    onTakenOver: ({ resource }) =>
+      logger.info(
+        { event: 'taken-over', resource },
+        'this instance publishes the list from now on, although the instance before did not release the list: that instance has crashed, or Kafka refuses its next write and it stops serving the account',
       ),
   };
 }
