@@ -1,14 +1,14 @@
 import {
   defer,
-  filter,
+  first,
   firstValueFrom,
   ignoreElements,
   map,
   merge,
   NEVER,
   Subject,
+  startWith,
   switchMap,
-  take,
   tap,
   timer,
 } from 'rxjs';
@@ -29,7 +29,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
-import { listNamed, totalName } from '../description/description.ts';
+import { listNamed, listsNamed, totalName } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { levelsInWords } from '../description/levels.ts';
 import { asker } from '../measure/ask.ts';
@@ -49,6 +49,7 @@ import { checkPaging } from './check-paging.ts';
 import { checkTotal } from './check-total.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
+import { hasKafka } from './one-account.ts';
 
 /** How long a request of `cellarstream check` to the API may take, retries included, once the quota has allowed it, in ms. */
 const CHECK_TIMEOUT_MS = 10_000;
@@ -76,10 +77,13 @@ const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
- * quota.
+ * quota. A list without dates usually takes up to four: the first page, a page at another list offset, the last records, and a record
+ * beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates, and two to count the records
+ * of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
-  return withQuota(config, permitBatchSizes(config), (check) => check.run());
+  const sizes = batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
+  return withQuota(config, sizes, (check) => check.run());
 }
 
 /**
@@ -153,16 +157,6 @@ async function withQuota(
 }
 
 /**
- * Returns how many permits to acquire first for each quota: one for the login, and for each list the number of requests that its check
- * usually sends; more are acquired if needed. A list without dates takes up to four: the first page, a page at another list offset, the
- * last records, and a record beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates,
- * and two to count the records of two windows.
- */
-function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
-  return batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
-}
-
-/**
  * Returns the number of permits to acquire at a time, by the quota's name: one for logins, `countOf(list)` for the quota of a list, and the
  * sum over all lists for a quota that the lists share.
  */
@@ -170,9 +164,8 @@ function batchSizes(
   { resources, description }: ConfigWith<'api'>,
   countOf: (list: ListDescription) => number,
 ): Record<string, number> {
-  const counts = resources.map(
-    (resource) => [resource, countOf(listNamed(description, resource))] as const,
-  );
+  const lists = listsNamed(description, resources);
+  const counts = lists.map((list) => [list.name, countOf(list)] as const);
   // Quotas that do not exist are ignored: the shared one, or those of the lists.
   const all = counts.reduce((sum, [, count]) => sum + count, 0);
   return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(counts) };
@@ -288,14 +281,13 @@ class ApiCheck {
       const isByOffset = list.paging === 'offset'; // the checks of pages and total request odd list offsets
       const paging = isByOffset ? await checkPaging(answer, ask, { ...checked, plan }) : [];
       const dates =
-        list.dates !== undefined
-          ? await checkDates(answer, ask, {
-              parameters: list.dates,
-              localTime: () => steadyScheduler.now(),
-              stamp: list.updated.join(' or '),
-              times,
-            })
-          : undefined;
+        list.dates &&
+        (await checkDates(answer, ask, {
+          parameters: list.dates,
+          localTime: () => steadyScheduler.now(),
+          stamp: list.updated.join(' or '),
+          times,
+        }));
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();
@@ -339,15 +331,13 @@ class ApiCheck {
     source: Observable<T>,
     patienceMs = what === 'login' ? LOGIN_PATIENCE_MS : LIST_PATIENCE_MS,
   ): Promise<T> {
-    const isGranted$ = this.#granted$.pipe(
-      filter((granted) => granted === what),
-      take(1),
-    );
-    const late$ = merge(
-      isGranted$.pipe(map(() => CHECK_TIMEOUT_MS)),
-      defer(() => [patienceMs]),
-    ).pipe(
-      switchMap((ms, restarts) => timer(ms).pipe(map(() => restarts > 0))),
+    const late$ = this.#granted$.pipe(
+      first((granted) => granted === what),
+      map(() => true),
+      startWith(false),
+      switchMap((isGranted) =>
+        timer(isGranted ? CHECK_TIMEOUT_MS : patienceMs).pipe(map(() => isGranted)),
+      ),
       map((isGranted): never => {
         throw this.#timeoutError(what, isGranted);
       }),
@@ -407,8 +397,4 @@ function lifeText(lifeMs: number): string {
 function unitOf({ write }: TimeFormat): number {
   const start = Date.UTC(2020, 0, 1);
   return [1, 1_000, 60_000, 3_600_000].find((ms) => write(start) !== write(start + ms)) ?? A_DAY_MS;
-}
-
-function hasKafka(config: ConfigWith<'api'>): config is ConfigWith<'api' | 'kafka'> {
-  return config.kafka !== undefined;
 }

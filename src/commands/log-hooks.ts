@@ -62,7 +62,7 @@ export function logHooks(
   const totalOf = totalNames(lists);
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
-  const tallies = new Map<string, PublishedTally>();
+  const tallies = new Map<string, ReturnType<typeof newTally>>();
   /**
    * Number of missing keys in the last `onHeld` call of each list. If it changes, the error about held-back deletions is logged at once and
    * not only after an interval.
@@ -109,14 +109,11 @@ export function logHooks(
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'chose the key fields of the list'),
     onUnseen: ({ resource, field }) => {
-      const isVolatile = field.startsWith('/');
-      const [setting, effect] = isVolatile
-        ? ['VOLATILE_FIELDS', 'has no effect']
-        : ['PII_DROP, PII_MASK or PII_HMAC', 'hides nothing'];
+      const [fields, setting, effect] = field.startsWith('/')
+        ? [{ event: 'volatile-unseen' }, 'VOLATILE_FIELDS', 'has no effect']
+        : [{ event: 'pii-unseen' }, 'PII_DROP, PII_MASK or PII_HMAC', 'hides nothing'];
       logger.warn(
-        isVolatile
-          ? { event: 'volatile-unseen', resource, field }
-          : { event: 'pii-unseen', resource, field },
+        { ...fields, resource, field },
         `none of the first records of the list has this field, which ${setting} names. Check the spelling: a wrong name ${effect}`,
       );
     },
@@ -137,22 +134,17 @@ export function logHooks(
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;
-      const now = performance.now();
-      const tally = tallies.get(resource) ?? {
-        since: now,
-        records: 0,
-        events: 0,
-        statusChanges: 0,
-      };
+      const tally = tallies.get(resource) ?? newTally();
       tallies.set(resource, tally);
       tally.records += countPage(page).read;
       tally.events += changes.length;
       tally.statusChanges += statusChanges.length;
       const { since, ...counts } = tally;
-      if (now - since < TALLY_EVERY_MS) return;
-      tallies.set(resource, { since: now, records: 0, events: 0, statusChanges: 0 });
+      const elapsedMs = performance.now() - since;
+      if (elapsedMs < TALLY_EVERY_MS) return;
+      tallies.set(resource, newTally());
       logger.info(
-        { event: 'published', resource, seconds: Math.round((now - since) / 1_000), ...counts },
+        { event: 'published', resource, seconds: Math.round(elapsedMs / 1_000), ...counts },
         'numbers of records that were read, and of events and status changes that were published, in the last `seconds`',
       );
     },
@@ -250,13 +242,8 @@ export function logHooks(
     onResync: ({ resource, id, status, events, message }) => {
       const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
       const text = status === 'begun' ? 'started a resync request' : `resync request: ${status}`;
-      logger[level](
-        {
-          ...{ event: 'resync', resource, id, status, events },
-          ...(message !== null && { reason: message }),
-        },
-        text,
-      );
+      const reason = message !== null && { reason: message };
+      logger[level]({ event: 'resync', resource, id, status, events, ...reason }, text);
     },
     onSignalIgnored: ({ partition, offset, reason }) =>
       logger.warn(
@@ -365,12 +352,9 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** Counts of the records and events of a list that were published since `since`, a time of `performance.now()` in ms. */
-interface PublishedTally {
-  readonly since: number;
-  records: number;
-  events: number;
-  statusChanges: number;
+/** Returns counts of a list's published records and events that begin now (`since`, a time of `performance.now()` in ms). */
+function newTally() {
+  return { since: performance.now(), records: 0, events: 0, statusChanges: 0 };
 }
 
 /**

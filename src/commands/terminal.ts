@@ -16,22 +16,20 @@ export function printLine(line: string): void {
 /**
  * Formats rows of cells as lines with aligned columns.
  *
+ * @param colored Index of the column that `paint` colors; it is not the last one.
  * @param paint Colors the padded text of a cell.
  */
 export function tableLines(
   rows: readonly (readonly string[])[],
-  paint: (text: string, row: number, column: number) => string,
+  colored: number,
+  paint: (text: string, row: number) => string,
 ): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row, nth) =>
-    row
-      .map((cell, column) => {
-        const isLast = column === row.length - 1;
-        return paint(isLast ? cell : cell.padEnd(widths![column]!), nth, column);
-      })
-      .join('  ')
-      .trimEnd(),
-  );
+  return rows.map((row, nth) => {
+    const cells = row.map((cell, column) => cell.padEnd(widths![column]!));
+    cells[colored] = paint(cells[colored]!, nth);
+    return cells.join('  ').trimEnd();
+  });
 }
 
 /** Minimum time between two lines that a {@link ProgressLine} writes if its output is not a terminal, in ms. */
