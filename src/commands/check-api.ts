@@ -77,13 +77,13 @@ const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
- * quota. A list without dates usually takes up to four: the first page, a page at another list offset, the last records, and a record
+ * quota. A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a record
  * beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates, and two to count the records
  * of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
-  const sizes = batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
-  return withQuota(config, sizes, (check) => check.run());
+  const requestsFor = ({ dates }: ListDescription) => (dates !== undefined ? 8 : 4);
+  return withQuota(config, requestsFor, (check) => check.run());
 }
 
 /**
@@ -99,13 +99,13 @@ export async function measureApi(
   readonly lists: ReadonlyMap<Resource, readonly Measurement[]>;
 }> {
   const lists = new Map<Resource, readonly Measurement[]>();
-  const sizes = batchSizes(config, () => MAX_REQUESTS);
-  const findings = await withQuota(config, sizes, (check) => check.measure(lists, pause));
-  const inOrder = config.resources.flatMap((resource) => {
-    const measurements = lists.get(resource);
-    return measurements ? [[resource, measurements] as const] : [];
-  });
-  return { findings, lists: new Map(inOrder) };
+  const findings = await withQuota(
+    config,
+    () => MAX_REQUESTS,
+    (check) => check.measure(lists, pause),
+  );
+  const measured = config.resources.filter((resource) => lists.has(resource));
+  return { findings, lists: new Map(measured.map((resource) => [resource, lists.get(resource)!])) };
 }
 
 /**
@@ -113,24 +113,27 @@ export async function measureApi(
  * configured, first acquires permits (each the right to send one request). If that fails, returns only a finding about it, without a call
  * of `work`. If the requests can't be declared in Kafka for lack of rights, adds a finding, because a running service does not count them.
  *
- * @param sizes Number of permits to acquire at a time, by the name of the quota.
+ * @param requestsFor Returns how many permits to acquire at a time for a list's quota. The login's quota needs one; a quota that lists share
+ * needs the sum.
  */
 async function withQuota(
   config: ConfigWith<'api'>,
-  sizes: Record<string, number>,
+  requestsFor: (list: ListDescription) => number,
   work: (check: ApiCheck) => Promise<Finding[]>,
 ): Promise<Finding[]> {
-  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const scheduler = steadyScheduler;
+  if (!hasKafka(config))
+    return work(new ApiCheck(config, undefined, quotas({ config, scheduler })));
+  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
+  const lists = listsNamed(config.description, config.resources);
+  const sizes = lists.map((list) => [list.name, requestsFor(list)] as const);
+  const all = sizes.reduce((sum, [, size]) => sum + size, 0);
   let uncounted: unknown;
-  if (!hasKafka(config)) {
-    const quota = quotas({ config, scheduler });
-    return work(new ApiCheck(config, undefined, quota));
-  }
   const guest = openGuest({
     kafka: openKafka(config, { log, kafkaRetries: 2 }),
     config,
-    batchSizes: sizes,
+    // Quotas that do not exist are ignored: the shared one, or those of the lists.
+    batchSizes: { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(sizes) },
     patienceMs: QUOTA_PATIENCE_MS,
     kafkaPatienceMs: KAFKA_TIMEOUT_MS,
     scheduler,
@@ -154,21 +157,6 @@ async function withQuota(
   } finally {
     await guest.close();
   }
-}
-
-/**
- * Returns the number of permits to acquire at a time, by the quota's name: one for logins, `countOf(list)` for the quota of a list, and the
- * sum over all lists for a quota that the lists share.
- */
-function batchSizes(
-  { resources, description }: ConfigWith<'api'>,
-  countOf: (list: ListDescription) => number,
-): Record<string, number> {
-  const lists = listsNamed(description, resources);
-  const counts = lists.map((list) => [list.name, countOf(list)] as const);
-  // Quotas that do not exist are ignored: the shared one, or those of the lists.
-  const all = counts.reduce((sum, [, count]) => sum + count, 0);
-  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(counts) };
 }
 
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */

@@ -32,7 +32,7 @@ import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import { listNamed } from '../description/description.ts';
 import { VERSION } from '../core/version.ts';
-import { lineWriter } from './line-writer.ts';
+import { LineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
 import { hasKafka, oneAccount, processSource } from './one-account.ts';
 import { logSettings } from './service-log.ts';
@@ -96,7 +96,7 @@ export async function peekCommand(
   const { volatile } = reader;
   const leftOut = ignoredFields(volatile.pointers, (fields) => onVolatile({ resource, fields }));
   const { poll } = quota.lanes(resource, false);
-  const lines = lineWriter(process.stdout);
+  const lines = new LineWriter(process.stdout);
   let sequence = 0;
 
   const known = keyFieldsOf(list, config, []);

@@ -1,4 +1,3 @@
-import type { WriteStream } from 'node:tty';
 import pc from 'picocolors';
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -38,7 +37,7 @@ const CLEAR = '\r\u001b[K';
 
 /** A status line: on a terminal it is overwritten in place, in a pipe it is printed every few seconds. */
 export class ProgressLine {
-  readonly #stream: WriteStream;
+  readonly #stream = process.stderr;
   #isShown = false;
   #writtenAt = -Infinity;
   /**
@@ -46,10 +45,6 @@ export class ProgressLine {
    * time (`done`). Undefined before the first call of `progress`.
    */
   #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
-
-  constructor(stream: WriteStream = process.stderr) {
-    this.#stream = stream;
-  }
 
   /**
    * Shows a text: on a terminal until the next text is shown; in a pipe as a line, unless the previous line was written less than

@@ -51,16 +51,6 @@ export function missingSettings(
   return problems;
 }
 
-/** Variables that the requests for pages must contain, by kind of paging. Their values select the page. */
-const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly string[]>> = {
-  offset: ['offset'],
-  page: ['page'],
-  after: ['after'],
-  cursor: ['cursor'],
-  link: [],
-  none: [],
-};
-
 /** Reserved names, which a list or a topic of status changes must not have, each with the reason. */
 const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
@@ -94,11 +84,9 @@ export function problemsOf(
   return new Checks(file, schemas).problems;
 }
 
-/** Headers that the HTTP client sets, in lower case. It refuses requests with values for them. */
-const CLIENT_HEADERS: ReadonlySet<string> = new Set([
-  ...['connection', 'content-length', 'expect', 'keep-alive', 'transfer-encoding'],
-  'upgrade',
-]);
+/** Headers that the HTTP client sets. It refuses requests with values for them. */
+const CLIENT_HEADERS =
+  /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
 /** Checks a description, and collects the mistakes that its format does not show. */
 class Checks {
@@ -210,7 +198,7 @@ class Checks {
     } catch {
       return this.#wrong(path, 'is not a valid name of a header: use letters, digits and hyphens');
     }
-    if (CLIENT_HEADERS.has(name.toLowerCase())) {
+    if (CLIENT_HEADERS.test(name)) {
       return this.#wrong(path, 'is set by the HTTP client: leave it out');
     }
     try {
@@ -259,7 +247,9 @@ class Checks {
     }
 
     const window = dates ? ['from', 'to'] : [];
-    const allowed = [...PAGE_VARIABLES[paging], 'limit', ...window];
+    // The variable that selects the page has the name of the kind of paging.
+    const pageVariables = paging === 'link' || paging === 'none' ? [] : [paging];
+    const allowed = [...pageVariables, 'limit', ...window];
     for (const key of ['path', 'query', 'body'] as const) {
       this.#variables(at(key), list[key], allowed);
     }
@@ -275,7 +265,7 @@ class Checks {
     }
 
     const sent = new Set(variablesIn([path ?? '', query ?? {}, body ?? null]));
-    for (const variable of PAGE_VARIABLES[paging]) {
+    for (const variable of pageVariables) {
       if (sent.has(variable)) continue;
       this.#wrong(at('paging'), `is ${paging}, but no parameter sends {${variable}}`);
     }

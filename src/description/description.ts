@@ -174,11 +174,7 @@ export function isPagedByOffset(list: ListDescription): boolean {
 }
 
 /** Whether requests for pages state the page size. */
-export function sendsLimit({
-  path,
-  query,
-  body,
-}: Pick<ListDescription, 'path' | 'query' | 'body'>): boolean {
+export function sendsLimit({ path, query, body }: ListDescription): boolean {
   return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 
