@@ -91,13 +91,7 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * (`lists`), and the findings about the quota, the login and lists that could not be measured (`findings`). Without Kafka, other processes
  * do not count the requests.
  */
-export async function measureApi(
-  config: ConfigWith<'api'>,
-  pause: (ms: number) => Promise<void>,
-): Promise<{
-  readonly findings: readonly Finding[];
-  readonly lists: ReadonlyMap<Resource, readonly Measurement[]>;
-}> {
+export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) => Promise<void>) {
   const lists = new Map<Resource, readonly Measurement[]>();
   const findings = await withQuota(
     config,

@@ -25,11 +25,8 @@ import { stopSignals } from './stop.ts';
  * `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. With `believe`, it starts even if a
  * measurement refuted a claim of the API's description.
  */
-export async function runCommand({
-  believe = false,
-}: {
-  readonly believe?: boolean;
-}): Promise<void> {
+export async function runCommand(flags: { readonly believe?: boolean }): Promise<void> {
+  const { believe = false } = flags;
   const source = processSource();
   if (hasAccounts(source)) return runFleetCommand(source, believe);
   const config = loadConfig({ ...source, needs: ['api', 'kafka', 'registry'] });
