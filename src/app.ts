@@ -78,16 +78,7 @@ export async function run(options: RunOptions): Promise<void> {
     try {
       await lastValueFrom(refusingFleet$, { defaultValue: undefined });
       const bodies = new BodyPool();
-      await serveAccount({
-        config,
-        instance,
-        clients,
-        bodies,
-        signals,
-        stop$,
-        hooks,
-        scheduler,
-      });
+      await serveAccount({ config, instance, clients, bodies, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([clients.registry.close(), signals.close()]);
       clients.connections.close();

@@ -70,8 +70,7 @@ function table(accounts: readonly AccountOverview[]): string {
   if (accounts.length === 0) return 'the fleet has no accounts\n';
   const { red, green, yellow } = stdoutColors();
   const rows = accounts.map((account) => COLUMNS.map((cell) => cell(account)));
-  const lines = tableLines(rows, (text, row, column) => {
-    if (column !== STATE_COLUMN) return text;
+  const lines = tableLines(rows, STATE_COLUMN, (text, row) => {
     if (hasProblem(accounts[row]!)) return red(text);
     return accounts[row]!.state === 'running' ? green(text) : yellow(text);
   });

@@ -1,14 +1,14 @@
 import {
   defer,
-  filter,
+  first,
   firstValueFrom,
   ignoreElements,
   map,
   merge,
   NEVER,
   Subject,
+  startWith,
   switchMap,
-  take,
   tap,
   timer,
 } from 'rxjs';
@@ -29,7 +29,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
-import { listNamed, totalName } from '../description/description.ts';
+import { listNamed, listsNamed, totalName } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { levelsInWords } from '../description/levels.ts';
 import { asker } from '../measure/ask.ts';
@@ -49,6 +49,7 @@ import { checkPaging } from './check-paging.ts';
 import { checkTotal } from './check-total.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
+import { hasKafka } from './one-account.ts';
 
 /** How long a request of `cellarstream check` to the API may take, retries included, once the quota has allowed it, in ms. */
 const CHECK_TIMEOUT_MS = 10_000;
@@ -76,10 +77,13 @@ const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
- * quota.
+ * quota. A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a record
+ * beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates, and two to count the records
+ * of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
-  return withQuota(config, permitBatchSizes(config), (check) => check.run());
+  const requestsFor = ({ dates }: ListDescription) => (dates !== undefined ? 8 : 4);
+  return withQuota(config, requestsFor, (check) => check.run());
 }
 
 /**
@@ -87,21 +91,15 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * (`lists`), and the findings about the quota, the login and lists that could not be measured (`findings`). Without Kafka, other processes
  * do not count the requests.
  */
-export async function measureApi(
-  config: ConfigWith<'api'>,
-  pause: (ms: number) => Promise<void>,
-): Promise<{
-  readonly findings: readonly Finding[];
-  readonly lists: ReadonlyMap<Resource, readonly Measurement[]>;
-}> {
+export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) => Promise<void>) {
   const lists = new Map<Resource, readonly Measurement[]>();
-  const sizes = batchSizes(config, () => MAX_REQUESTS);
-  const findings = await withQuota(config, sizes, (check) => check.measure(lists, pause));
-  const inOrder = config.resources.flatMap((resource) => {
-    const measurements = lists.get(resource);
-    return measurements ? [[resource, measurements] as const] : [];
-  });
-  return { findings, lists: new Map(inOrder) };
+  const findings = await withQuota(
+    config,
+    () => MAX_REQUESTS,
+    (check) => check.measure(lists, pause),
+  );
+  const measured = config.resources.filter((resource) => lists.has(resource));
+  return { findings, lists: new Map(measured.map((resource) => [resource, lists.get(resource)!])) };
 }
 
 /**
@@ -109,24 +107,27 @@ export async function measureApi(
  * configured, first acquires permits (each the right to send one request). If that fails, returns only a finding about it, without a call
  * of `work`. If the requests can't be declared in Kafka for lack of rights, adds a finding, because a running service does not count them.
  *
- * @param sizes Number of permits to acquire at a time, by the name of the quota.
+ * @param requestsFor Returns how many permits to acquire at a time for a list's quota. The login's quota needs one; a quota that lists share
+ * needs the sum.
  */
 async function withQuota(
   config: ConfigWith<'api'>,
-  sizes: Record<string, number>,
+  requestsFor: (list: ListDescription) => number,
   work: (check: ApiCheck) => Promise<Finding[]>,
 ): Promise<Finding[]> {
-  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const scheduler = steadyScheduler;
+  if (!hasKafka(config))
+    return work(new ApiCheck(config, undefined, quotas({ config, scheduler })));
+  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
+  const lists = listsNamed(config.description, config.resources);
+  const sizes = lists.map((list) => [list.name, requestsFor(list)] as const);
+  const all = sizes.reduce((sum, [, size]) => sum + size, 0);
   let uncounted: unknown;
-  if (!hasKafka(config)) {
-    const quota = quotas({ config, scheduler });
-    return work(new ApiCheck(config, undefined, quota));
-  }
   const guest = openGuest({
     kafka: openKafka(config, { log, kafkaRetries: 2 }),
     config,
-    batchSizes: sizes,
+    // Quotas that do not exist are ignored: the shared one, or those of the lists.
+    batchSizes: { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(sizes) },
     patienceMs: QUOTA_PATIENCE_MS,
     kafkaPatienceMs: KAFKA_TIMEOUT_MS,
     scheduler,
@@ -150,32 +151,6 @@ async function withQuota(
   } finally {
     await guest.close();
   }
-}
-
-/**
- * Returns how many permits to acquire first for each quota: one for the login, and for each list the number of requests that its check
- * usually sends; more are acquired if needed. A list without dates takes up to four: the first page, a page at another list offset, the
- * last records, and a record beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates,
- * and two to count the records of two windows.
- */
-function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
-  return batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
-}
-
-/**
- * Returns the number of permits to acquire at a time, by the quota's name: one for logins, `countOf(list)` for the quota of a list, and the
- * sum over all lists for a quota that the lists share.
- */
-function batchSizes(
-  { resources, description }: ConfigWith<'api'>,
-  countOf: (list: ListDescription) => number,
-): Record<string, number> {
-  const counts = resources.map(
-    (resource) => [resource, countOf(listNamed(description, resource))] as const,
-  );
-  // Quotas that do not exist are ignored: the shared one, or those of the lists.
-  const all = counts.reduce((sum, [, count]) => sum + count, 0);
-  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(counts) };
 }
 
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
@@ -288,14 +263,13 @@ class ApiCheck {
       const isByOffset = list.paging === 'offset'; // the checks of pages and total request odd list offsets
       const paging = isByOffset ? await checkPaging(answer, ask, { ...checked, plan }) : [];
       const dates =
-        list.dates !== undefined
-          ? await checkDates(answer, ask, {
-              parameters: list.dates,
-              localTime: () => steadyScheduler.now(),
-              stamp: list.updated.join(' or '),
-              times,
-            })
-          : undefined;
+        list.dates &&
+        (await checkDates(answer, ask, {
+          parameters: list.dates,
+          localTime: () => steadyScheduler.now(),
+          stamp: list.updated.join(' or '),
+          times,
+        }));
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();
@@ -339,15 +313,13 @@ class ApiCheck {
     source: Observable<T>,
     patienceMs = what === 'login' ? LOGIN_PATIENCE_MS : LIST_PATIENCE_MS,
   ): Promise<T> {
-    const isGranted$ = this.#granted$.pipe(
-      filter((granted) => granted === what),
-      take(1),
-    );
-    const late$ = merge(
-      isGranted$.pipe(map(() => CHECK_TIMEOUT_MS)),
-      defer(() => [patienceMs]),
-    ).pipe(
-      switchMap((ms, restarts) => timer(ms).pipe(map(() => restarts > 0))),
+    const late$ = this.#granted$.pipe(
+      first((granted) => granted === what),
+      map(() => true),
+      startWith(false),
+      switchMap((isGranted) =>
+        timer(isGranted ? CHECK_TIMEOUT_MS : patienceMs).pipe(map(() => isGranted)),
+      ),
       map((isGranted): never => {
         throw this.#timeoutError(what, isGranted);
       }),
@@ -407,8 +379,4 @@ function lifeText(lifeMs: number): string {
 function unitOf({ write }: TimeFormat): number {
   const start = Date.UTC(2020, 0, 1);
   return [1, 1_000, 60_000, 3_600_000].find((ms) => write(start) !== write(start + ms)) ?? A_DAY_MS;
-}
-
-function hasKafka(config: ConfigWith<'api'>): config is ConfigWith<'api' | 'kafka'> {
-  return config.kafka !== undefined;
 }

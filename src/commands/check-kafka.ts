@@ -1,5 +1,5 @@
 import type { ConfigWith } from '../config/config.ts';
-import { CellarstreamError } from '../core/errors.ts';
+import { CellarstreamError, describeError } from '../core/errors.ts';
 import { openKafkaProducer } from '../sinks/producer/kafka-producer.ts';
 import {
   missingGroupRights,
@@ -13,8 +13,21 @@ import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 
+interface KafkaChecks {
+  readonly config: ConfigWith<'kafka'>;
+  /** Topics that the service writes to, and their cluster. */
+  readonly topics: TopicsOptions;
+  /** Id of the fleet's Kafka group. Default: no group is checked. */
+  readonly group?: string;
+  /**
+   * Called, after Kafka has responded and the existing topics are found to be usable, with the names of the topics that do not exist yet.
+   * If it rejects, the finding about Kafka is a failure with that error's text.
+   */
+  readonly checkMore?: (absent: readonly string[]) => Promise<void>;
+}
+
 interface CheckedKafka {
-  readonly finding: Finding;
+  readonly findings: readonly Finding[];
   /** Doubtful settings of topics that exist. */
   readonly warnings: readonly TopicFinding[];
   /** Whether Kafka has responded, so that further checks make sense. */
@@ -22,32 +35,28 @@ interface CheckedKafka {
 }
 
 /**
- * Checks that Kafka responds, and that `run` can use the existing topics.
- *
- * @param checkMore Called, after these checks have succeeded, with the names of the topics that do not exist yet. If it rejects, the
- * finding is a failure with that error's text.
+ * Checks that Kafka responds, that `run` can use the existing topics, and what else `run` requires: rights (ACLs), transactions, and the
+ * Kafka group of a fleet.
  */
-export async function checkKafka(
-  topics: TopicsOptions,
-  checkMore?: (absent: readonly string[]) => Promise<void>,
-): Promise<CheckedKafka> {
+export async function checkKafka(checks: KafkaChecks): Promise<CheckedKafka> {
   let warnings: readonly TopicFinding[] = [];
   let isAnswering = true;
   const finding = await tryCheck('kafka', async () => {
-    const inspected = await inspectTopics(topics).catch((error: unknown) => {
+    const inspected = await inspectTopics(checks.topics).catch((error: unknown) => {
       isAnswering = isTopicProblem(error);
       throw error;
     });
     const { brokers, absent } = inspected;
     ({ warnings } = inspected);
-    await checkMore?.(absent);
+    await checks.checkMore?.(absent);
     const rest =
       absent.length > 0
         ? `\`cellarstream run\` will create ${absent.join(', ')}`
         : 'all topics exist';
     return `${brokers} broker${brokers === 1 ? '' : 's'}; ${rest}`;
   });
-  return { finding, warnings, isAnswering };
+  const rights = isAnswering ? await checkRights(checks) : [];
+  return { findings: [finding, ...rights], warnings, isAnswering };
 }
 
 /** Whether an error concerns only topics. Kafka has then responded, so the other checks can go on. */
@@ -56,75 +65,63 @@ function isTopicProblem(error: unknown): boolean {
   return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
 }
 
-interface KafkaChecks {
-  readonly config: ConfigWith<'kafka'>;
-  /** Topics that the service writes to, and their cluster. */
-  readonly topics: TopicsOptions;
-  /** Id of the fleet's Kafka group. Default: no group is checked. */
-  readonly group?: string;
-}
-
-/**
- * Checks what `run` requires of Kafka apart from usable topics: rights (ACLs), transactions, and the Kafka group of a fleet. Returns the
- * findings, including one for each missing right.
- */
-export async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
-  const [rights, transactions, group] = await Promise.all([
-    missing(checks, () => missingTopicRights(checks.topics, checks.topics.topics(1))),
+/** Checks rights, transactions, and the group of a fleet. Returns the findings, including one for each missing right. */
+async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
+  const { topics, group } = checks;
+  const [transactions, ofGroup, rights] = await Promise.all([
     checkTransactions(checks),
-    checks.group === undefined ? [] : checkGroup(checks, checks.group),
+    group === undefined ? [] : missing('group', checks, () => missingGroupRights(topics, group)),
+    missing('rights', checks, () => missingTopicRights(topics, topics.topics(1))),
   ]);
-  return [...transactions, ...group, ...rights];
+  const isJoinable = group !== undefined && ofGroup.length === 0;
+  const joinable = { what: 'group', fine: true, detail: `${group} can be joined` };
+  return [transactions, ...(isJoinable ? [joinable] : ofGroup), ...rights];
 }
 
+/** Returns a finding for each missing right, or one about the error of `work`. */
 async function missing(
+  what: string,
   { config }: KafkaChecks,
   work: () => Promise<readonly MissingRights[]>,
 ): Promise<readonly Finding[]> {
-  let found: readonly MissingRights[] = [];
-  const finding = await tryCheck('rights', async () => {
-    found = await work();
-    return '';
-  });
-  if (!finding.fine) return [finding];
-  return found.map((each) => ({
-    what: 'rights',
-    fine: false,
-    detail: missingRightsText(each, userOf(config)),
-  }));
+  try {
+    const found = await work();
+    return found.map((each) => failure(what, missingRightsText(each, userOf(config))));
+  } catch (error) {
+    return [failure(what, describeError(error))];
+  }
+}
+
+function failure(what: string, detail: string): Finding {
+  return { what, fine: false, detail };
 }
 
 /**
  * Checks transactions by opening one with a transactional id that no service uses, so that no running service is fenced. The ids of
  * services never have `/` after the last dot (`pipeline/task-names.ts`). The id begins with the prefix for which rights are granted.
  */
-async function checkTransactions({ config, topics }: KafkaChecks): Promise<readonly Finding[]> {
+async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
   const prefix = `cellarstream.${config.topics.prefix}.`;
-  let lacking: MissingRights | undefined;
-  const tried = await tryCheck('commits', async () => {
-    try {
-      const producer = await openKafkaProducer({
-        kafka: topics.kafka,
-        connections: topics.connections,
-        transactionalId: `${prefix}/check`,
-        partitions: new Map(),
-      });
-      await producer.close();
-    } catch (error) {
-      if (!isNotAllowed(error)) throw error;
-      const operations = ['Describe', 'Write'];
-      lacking = { resource: 'transactional-id', name: prefix, isPrefix: true, operations };
-    }
-    return 'a transaction can be opened';
-  });
-  if (!lacking) return [tried];
-  return [{ ...tried, fine: false, detail: missingRightsText(lacking, userOf(config)) }];
-}
-
-async function checkGroup(checks: KafkaChecks, group: string): Promise<readonly Finding[]> {
-  const found = await missing(checks, () => missingGroupRights(checks.topics, group));
-  if (found.length > 0) return found.map((each) => ({ ...each, what: 'group' }));
-  return [{ what: 'group', fine: true, detail: `${group} can be joined` }];
+  try {
+    const producer = await openKafkaProducer({
+      kafka: topics.kafka,
+      connections: topics.connections,
+      transactionalId: `${prefix}/check`,
+      partitions: new Map(),
+    });
+    await producer.close();
+    return { what: 'commits', fine: true, detail: 'a transaction can be opened' };
+  } catch (error) {
+    if (!isNotAllowed(error)) return failure('commits', describeError(error));
+    const operations = ['Describe', 'Write'];
+    const lacking = {
+      resource: 'transactional-id',
+      name: prefix,
+      isPrefix: true,
+      operations,
+    } as const;
+    return failure('commits', missingRightsText(lacking, userOf(config)));
+  }
 }
 
 function isNotAllowed(error: unknown): boolean {

@@ -40,17 +40,16 @@ export async function checkPaging(
   const { length } = odd.data;
   // With whole pages the plan requests smaller pages, so a short page means nothing.
   const isShort = !plan.isWhole && length < Math.min(pageSize, total - ODD_OFFSET);
-  const isCapped = isShort && odd.hasNext;
-  return [
-    ...(isMoved
-      ? [
-          'the API refuses or changes an offset that is not a multiple of pageSize: `cellarstream run` requests only multiples, which takes up to a third more requests',
-        ]
-      : []),
-    ...(isCapped
-      ? [
-          `the API returns at most ${length} records a page, although PAGE_SIZE is ${pageSize}: \`cellarstream run\` reads these smaller pages, with more requests`,
-        ]
-      : []),
-  ];
+  const differences: string[] = [];
+  if (isMoved) {
+    differences.push(
+      'the API refuses or changes an offset that is not a multiple of pageSize: `cellarstream run` requests only multiples, which takes up to a third more requests',
+    );
+  }
+  if (isShort && odd.hasNext) {
+    differences.push(
+      `the API returns at most ${length} records a page, although PAGE_SIZE is ${pageSize}: \`cellarstream run\` reads these smaller pages, with more requests`,
+    );
+  }
+  return differences;
 }

@@ -22,7 +22,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { writeAccountFiles } from './write-account-files.ts';
-import { directLoopback } from './direct-loopback.ts';
+import { demoEnvironment } from './demo-environment.ts';
 import { FleetScene } from './fleet-scene.ts';
 import { InstanceProcess } from './instance-process.ts';
 import type { InstanceEnd, InstanceLine } from './instance-process.ts';
@@ -30,7 +30,7 @@ import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
 import type { ProgressLine } from './terminal.ts';
 
-export interface DemoFleetOptions {
+interface DemoFleetOptions {
   readonly flags: DemoFlags;
   /** Kafka and the schema registry; stopped when the demo ends. */
   readonly services: Services;
@@ -61,14 +61,10 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
   const sandbox = await startSandbox({ ...sandboxOptions(flags), accounts: flags.accounts });
   const accountsDir = join(state, 'accounts');
   const env = {
-    ...process.env,
-    ...directLoopback(process.env),
-    API_DESCRIPTION: '', // the sandbox is that of the built-in API
+    ...demoEnvironment(services),
     // These settings come from the accounts' files.
-    ...{ API_BASE_URL: '', API_KEY: '', API_KEY_FILE: '', API_LOGIN_URL: '' },
+    ...{ API_BASE_URL: '', API_KEY: '', API_KEY_FILE: '' },
     ACCOUNTS_DIR: accountsDir,
-    KAFKA_BROKERS: services.brokers.join(','),
-    SCHEMA_REGISTRY_URL: services.registryUrl,
     LOG_LEVEL: 'info', // the demo reads the instances' logs
     HTTP_PORT: '0',
   };
@@ -80,10 +76,17 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
       `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
     );
     const hints = usageHints(config, accountsDir, sandbox.accounts[0]!.name);
-    await new FleetDemo(options, env, hints).run();
+    await new FleetDemo({ ...options, env, hints }).run();
   } finally {
     await Promise.allSettled([sandbox.close(), services.stop()]);
   }
+}
+
+interface FleetDemoOptions extends DemoFleetOptions {
+  /** Environment of all instances. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Lines printed once, when all accounts are served for the first time. */
+  readonly hints: readonly string[];
 }
 
 /**
@@ -92,10 +95,7 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
  * then.
  */
 class FleetDemo {
-  readonly #options: DemoFleetOptions;
-  readonly #env: Readonly<Record<string, string | undefined>>;
-  /** Lines printed once, when all accounts are served for the first time. */
-  readonly #hints: readonly string[];
+  readonly #options: FleetDemoOptions;
   readonly #scene: FleetScene;
   readonly #running = new Map<string, InstanceProcess>();
   /** Emits after every log line of an instance. */
@@ -105,14 +105,8 @@ class FleetDemo {
   #isStopping = false;
   #areHintsPrinted = false;
 
-  constructor(
-    options: DemoFleetOptions,
-    env: Readonly<Record<string, string | undefined>>,
-    hints: readonly string[],
-  ) {
+  constructor(options: FleetDemoOptions) {
     this.#options = options;
-    this.#env = env;
-    this.#hints = hints;
     this.#scene = new FleetScene(options.flags.accounts);
   }
 
@@ -132,11 +126,11 @@ class FleetDemo {
   }
 
   #start(name: string): void {
-    const { state, line } = this.#options;
+    const { state, line, env: common } = this.#options;
     const stateDir = join(state, name);
     mkdirSync(stateDir, { recursive: true });
     let hasJoined = false;
-    const env = { ...this.#env, INSTANCE_NAME: name, STATE_DIR: stateDir };
+    const env = { ...common, INSTANCE_NAME: name, STATE_DIR: stateDir };
     // Without a .env in its folder: the demo must work without any settings.
     const instance = new InstanceProcess(env, state, (entry) => {
       hasJoined ||= entry.event === 'generation';
@@ -175,7 +169,7 @@ class FleetDemo {
   }
 
   #logged(name: string, entry: InstanceLine): void {
-    const { line } = this.#options;
+    const { line, hints } = this.#options;
     if (entry.event === 'listening') line.end(`status page of ${name}: ${entry.url}`);
     if (isProblem(entry)) line.end(problemText(name, entry));
     this.#print(this.#scene.linesFor(name, entry));
@@ -183,7 +177,7 @@ class FleetDemo {
     if (this.#areHintsPrinted || !this.#scene.isFullyServed) return;
     this.#areHintsPrinted = true;
     const newest = [...this.#running.values()].at(-1)!;
-    for (const hint of this.#hints) line.end(hint);
+    for (const hint of hints) line.end(hint);
     line.end(
       `kill one: kill -9 ${newest.pid}; it is started again after ${RESTART_AFTER_MS / 1_000} s or more, and accounts move back`,
     );
@@ -197,14 +191,12 @@ class FleetDemo {
   }
 }
 
-const PROBLEM_LEVELS: readonly string[] = ['warn', 'error', 'fatal'];
-
 /**
  * Whether an instance's log line reports a problem. Lines without `event` are ignored: they come from kafkajs and report errors that
  * kafkajs handles itself.
  */
 function isProblem({ level = '', event }: InstanceLine): boolean {
-  return event !== undefined && PROBLEM_LEVELS.includes(level);
+  return event !== undefined && ['warn', 'error', 'fatal'].includes(level);
 }
 
 function problemText(name: string, { account, msg = '', err }: InstanceLine): string {

@@ -21,7 +21,7 @@ import { startServices } from '../devstack/start-services.ts';
 import type { Operation } from '../streams/diff/change.ts';
 import { instanceText, runningInstanceOf } from './running-instance.ts';
 import { demoFleet } from './demo-fleet.ts';
-import { directLoopback } from './direct-loopback.ts';
+import { demoEnvironment } from './demo-environment.ts';
 import { changeLines } from './event-lines.ts';
 import { logHooks } from './log-hooks.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
@@ -69,15 +69,8 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const config = loadConfig({
     env: {
       LOG_LEVEL: 'warn',
-      ...process.env,
-      ...directLoopback(process.env),
-      API_DESCRIPTION: '', // the sandbox is that of the built-in API
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.apiKey,
-      API_LOGIN_URL: '',
-      KAFKA_BROKERS: services.brokers.join(','),
-      SCHEMA_REGISTRY_URL: services.registryUrl,
-      STATE_DIR: state,
+      ...demoEnvironment(services),
+      ...{ API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, STATE_DIR: state },
     },
     cwd: state, // no .env: the demo must work without any settings
     needs: ['api', 'kafka', 'registry'],
@@ -93,7 +86,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const operations = await openOnFreePort(config, logOperations(logger));
   const { prefix } = config.topics;
 
-  const output = new DemoOutput(config, line, () => [
+  const output = new DemoOutput(config, line, [
     `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
     `status page ${operations.url}`,
     `topics ${prefix}.{${[...config.resources, ...statusTopics(config.description), 'dead-letters'].join(',')}}`,
@@ -122,10 +115,10 @@ class DemoOutput {
   readonly #counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   #statusCount = 0;
   readonly #snapshots = new Map<string, Progress>();
-  /** Returns the lines to print when the first list has been claimed; undefined once they are printed. */
-  #introduction: (() => readonly string[]) | undefined;
+  /** Lines to print when the first list has been claimed; empty once they are printed. */
+  #introduction: readonly string[];
 
-  constructor(config: Config, line: ProgressLine, introduction: () => readonly string[]) {
+  constructor(config: Config, line: ProgressLine, introduction: readonly string[]) {
     this.#config = config;
     this.#line = line;
     this.#introduction = introduction;
@@ -133,8 +126,8 @@ class DemoOutput {
 
   readonly hooks: Pick<Hooks, 'onReady' | 'onProgress' | 'onPublished'> = {
     onReady: () => {
-      for (const text of this.#introduction?.() ?? []) this.#line.end(text);
-      this.#introduction = undefined;
+      for (const text of this.#introduction) this.#line.end(text);
+      this.#introduction = [];
     },
     onProgress: (progress) => {
       const { resource, total, done } = progress;
@@ -213,15 +206,12 @@ function exportLines(
   defaultPrefix: string,
 ): readonly string[] {
   const { kafka, registry } = PORTS;
-  const variables = [
+  const exported = [
     ['KAFKA_BROKERS', brokers.join(','), `127.0.0.1:${kafka}`],
     ['SCHEMA_REGISTRY_URL', registryUrl, registryUrlOf('127.0.0.1', registry)],
     ['TOPIC_PREFIX', prefix, defaultPrefix],
-  ] as const;
-  const exported = variables
-    .filter(([, value, expected]) => value.replace('localhost', '127.0.0.1') !== expected)
-    .map(([name, value]) => `${name}=${value}`);
-  return exported.length === 0
-    ? []
-    : [`in the terminal of an example: export ${exported.join(' ')}`];
+  ]
+    .filter(([, value, expected]) => value!.replace('localhost', '127.0.0.1') !== expected)
+    .map(([name, value]) => ` ${name}=${value}`);
+  return exported.length === 0 ? [] : [`in the terminal of an example: export${exported.join('')}`];
 }

@@ -54,7 +54,7 @@ export function eventLine(
 }
 
 function textOf(
-  { key, value }: Pick<Consumed<ReplayedValue>, 'key' | 'value'>,
+  { key, value }: Consumed<ReplayedValue>,
   of: string,
   colors: Colors,
   statuses?: StatusTable,

@@ -27,8 +27,6 @@ export function findingsTable(findings: readonly Finding[]): string {
   const marks = { ok: green, warn: yellow, FAIL: red };
   const markOf = ({ fine, isUnwise }: Finding) => (!fine ? 'FAIL' : isUnwise ? 'warn' : 'ok');
   const rows = findings.map((finding) => [finding.what, markOf(finding).padEnd(4), finding.detail]);
-  const lines = tableLines(rows, (text, row, column) =>
-    column === 1 ? marks[markOf(findings[row]!)](text) : text,
-  );
+  const lines = tableLines(rows, 1, (text, row) => marks[markOf(findings[row]!)](text));
   return lines.map((line) => `${line}\n`).join('');
 }

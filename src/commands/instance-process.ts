@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { objectIn } from '../core/http-text.ts';
 
 /** A line of an instance's log, limited to the fields that the demo uses. */
 export interface InstanceLine {
@@ -52,7 +53,7 @@ export class InstanceProcess {
     this.#child = child;
     let lastOutput = '';
     createInterface({ input: child.stderr! }).on('line', (text) => {
-      const line = parseLine(text);
+      const line = objectIn(text); // undefined also for a line that a kill has truncated
       if (line) onLine(line);
       else lastOutput = text;
     });
@@ -79,14 +80,5 @@ export class InstanceProcess {
     const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.ended;
     clearTimeout(late);
-  }
-}
-
-function parseLine(text: string): InstanceLine | undefined {
-  if (!text.startsWith('{')) return undefined;
-  try {
-    return JSON.parse(text) as InstanceLine;
-  } catch {
-    return undefined; // truncated, as after a kill
   }
 }

@@ -2,6 +2,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { totalNames } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { LEVEL_WORDS } from '../description/levels.ts';
+import type { FleetHooks } from '../fleet/fleet-hooks.ts';
 import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
@@ -61,7 +62,7 @@ export function logHooks(
   const totalOf = totalNames(lists);
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
-  const tallies = new Map<string, PublishedTally>();
+  const tallies = new Map<string, ReturnType<typeof newTally>>();
   /**
    * Number of missing keys in the last `onHeld` call of each list. If it changes, the error about held-back deletions is logged at once and
    * not only after an interval.
@@ -108,14 +109,11 @@ export function logHooks(
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'chose the key fields of the list'),
     onUnseen: ({ resource, field }) => {
-      const isVolatile = field.startsWith('/');
-      const [setting, effect] = isVolatile
-        ? ['VOLATILE_FIELDS', 'has no effect']
-        : ['PII_DROP, PII_MASK or PII_HMAC', 'hides nothing'];
+      const [fields, setting, effect] = field.startsWith('/')
+        ? [{ event: 'volatile-unseen' }, 'VOLATILE_FIELDS', 'has no effect']
+        : [{ event: 'pii-unseen' }, 'PII_DROP, PII_MASK or PII_HMAC', 'hides nothing'];
       logger.warn(
-        isVolatile
-          ? { event: 'volatile-unseen', resource, field }
-          : { event: 'pii-unseen', resource, field },
+        { ...fields, resource, field },
         `none of the first records of the list has this field, which ${setting} names. Check the spelling: a wrong name ${effect}`,
       );
     },
@@ -136,22 +134,17 @@ export function logHooks(
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;
-      const now = performance.now();
-      const tally = tallies.get(resource) ?? {
-        since: now,
-        records: 0,
-        events: 0,
-        statusChanges: 0,
-      };
+      const tally = tallies.get(resource) ?? newTally();
       tallies.set(resource, tally);
       tally.records += countPage(page).read;
       tally.events += changes.length;
       tally.statusChanges += statusChanges.length;
       const { since, ...counts } = tally;
-      if (now - since < TALLY_EVERY_MS) return;
-      tallies.set(resource, { since: now, records: 0, events: 0, statusChanges: 0 });
+      const elapsedMs = performance.now() - since;
+      if (elapsedMs < TALLY_EVERY_MS) return;
+      tallies.set(resource, newTally());
       logger.info(
-        { event: 'published', resource, seconds: Math.round((now - since) / 1_000), ...counts },
+        { event: 'published', resource, seconds: Math.round(elapsedMs / 1_000), ...counts },
         'numbers of records that were read, and of events and status changes that were published, in the last `seconds`',
       );
     },
@@ -249,13 +242,8 @@ export function logHooks(
     onResync: ({ resource, id, status, events, message }) => {
       const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
       const text = status === 'begun' ? 'started a resync request' : `resync request: ${status}`;
-      logger[level](
-        {
-          ...{ event: 'resync', resource, id, status, events },
-          ...(message !== null && { reason: message }),
-        },
-        text,
-      );
+      const reason = message !== null && { reason: message };
+      logger[level]({ event: 'resync', resource, id, status, events, ...reason }, text);
     },
     onSignalIgnored: ({ partition, offset, reason }) =>
       logger.warn(
@@ -296,6 +284,60 @@ export function logHooks(
   };
 }
 
+/** Log texts for the steps of an instance with an account of its fleet. */
+const STEPS = {
+  claim: 'claiming the account',
+  warm: "restoring the account's published records from Kafka while another instance serves the account",
+  ask: 'asked the owner to release the account',
+  release: 'releasing the account to another instance',
+  drop: 'this instance stops what it was doing for the account: serving the account, claiming it, or restoring its published records',
+  stop: "the account's file has changed: stopping the account",
+} as const;
+
+/** Returns hooks that log the events of a fleet. */
+export function fleetLogHooks(logger: LineLogger): FleetHooks {
+  return {
+    onGeneration: ({ number, instances, accounts }) =>
+      logger.info(
+        { event: 'generation', generation: number, instances, accounts },
+        'the fleet has assigned its accounts to the instances that are running (accounts: number assigned to this instance)',
+      ),
+    onAccount: ({ account, step }) => logger.info({ event: 'account', account, step }, STEPS[step]),
+    onAccountFailed: ({ account, error, delayMs }) =>
+      logger.error(
+        { event: 'account-failed', account, delayMs, err: error },
+        'this account stopped with an error and is started again after delayMs; other accounts are not affected',
+      ),
+    onQuarantined: ({ account }) =>
+      logger.error(
+        { event: 'quarantined', account },
+        'three instances crashed right after they began to serve this account: no instance serves the account for an hour (quarantine), or until its file in ACCOUNTS_DIR changes. Look for the cause in the logs of those instances',
+      ),
+    onWrongFile: ({ account, error }) =>
+      logger.error(
+        { event: 'wrong-file', account, err: error },
+        "the account's file is invalid: this instance does not serve the account",
+      ),
+    onRetry: ({ error, count, delayMs }) =>
+      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'retrying Kafka'),
+  };
+}
+
+/**
+ * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that claiming a list that another instance has not
+ * released is logged at level info, with a text for fleets.
+ */
+export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDescription[]): Hooks {
+  return {
+    ...logHooks(logger, lists),
+    onTakenOver: ({ resource }) =>
+      logger.info(
+        { event: 'taken-over', resource },
+        'this instance publishes the list from now on, although the instance before did not release the list: that instance has crashed, or Kafka refuses its next write and it stops serving the account',
+      ),
+  };
+}
+
 /**
  * Returns a function that limits the rate of log lines. That function returns whether a line about `name` may be written: once in
  * `intervalMs`, and always if `urgent` is set. A line that may be written counts as written.
@@ -310,12 +352,9 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** Counts of the records and events of a list that were published since `since`, a time of `performance.now()` in ms. */
-interface PublishedTally {
-  readonly since: number;
-  records: number;
-  events: number;
-  statusChanges: number;
+/** Returns counts of a list's published records and events that begin now (`since`, a time of `performance.now()` in ms). */
+function newTally() {
+  return { since: performance.now(), records: 0, events: 0, statusChanges: 0 };
 }
 
 /**

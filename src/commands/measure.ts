@@ -37,15 +37,10 @@ function measurementTable(
   const { green, yellow, red, dim } = stdoutColors();
   const colors = { 'not refuted': green, warning: yellow, refuted: red, 'not measured': dim };
   const measurements = [...lists].flatMap(([list, all]) => all.map((each) => ({ list, ...each })));
-  const rows = measurements.map(({ list, claim, verdict, measured }) => [
-    list,
-    claimText(listNamed(description, list), claim),
-    verdict,
-    measured,
-  ]);
-  const lines = tableLines(rows, (text, row, column) =>
-    column === 2 ? colors[measurements[row]!.verdict](text) : text,
-  );
+  const rows = measurements.map(({ list, claim, verdict, measured }) => {
+    return [list, claimText(listNamed(description, list), claim), verdict, measured];
+  });
+  const lines = tableLines(rows, 2, (text, row) => colors[measurements[row]!.verdict](text));
   return lines.map((line) => `${line}\n`).join('');
 }
 
@@ -61,14 +56,10 @@ function measuredLines({ date, lists }: Measured): string {
  * value in the description, such as `limit 1000`.
  */
 function claimText(list: ListDescription, claim: Measurement['claim']): string {
-  switch (claim) {
-    case 'limit':
-      return `limit ${list.limit ?? ''}`.trim();
-    case 'paging':
-      return `paging ${list.paging}`;
-    case 'updated':
-      return ['updated', list.updated.join(' or ')].join(' ').trim();
-    default:
-      return claim;
-  }
+  const values = {
+    limit: list.limit ?? '',
+    paging: list.paging,
+    updated: list.updated.join(' or '),
+  };
+  return claim in values ? `${claim} ${values[claim as keyof typeof values]}`.trim() : claim;
 }

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { accountNames, hasAccounts, loadAccount } from '../config/accounts.ts';
 import type { AccountsOptions } from '../config/accounts.ts';
-import type { ConfigWith, Need } from '../config/config.ts';
+import type { Config, ConfigWith, Need } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
@@ -12,6 +12,11 @@ export type SettingsSource = Pick<AccountsOptions, 'env' | 'cwd'>;
 
 export function processSource(): SettingsSource {
   return { env: process.env, cwd: process.cwd() };
+}
+
+/** Whether the settings say how to reach Kafka. */
+export function hasKafka<C extends Config>(config: C): config is C & ConfigWith<'kafka'> {
+  return config.kafka !== undefined;
 }
 
 /** Maximum number of account names in an error text. */

@@ -15,7 +15,7 @@ import {
 import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import type { Config, ConfigWith, Resource } from '../config/config.ts';
+import type { Resource } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { SHARED_QUOTA, LOGIN_QUOTA } from '../account/ledger/ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
@@ -23,6 +23,7 @@ import { openGuest } from '../account/permits/open-guest.ts';
 import { openAccount } from '../account/account.ts';
 import { quotas } from '../account/quotas.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
+import type { JsonObject } from '../schemas/json/json.ts';
 import { changeFacts } from '../pipeline/publish/messages.ts';
 import { diff } from '../streams/diff/diff.ts';
 import { ignoredFields } from '../streams/paging/standstill.ts';
@@ -31,9 +32,9 @@ import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import { listNamed } from '../description/description.ts';
 import { VERSION } from '../core/version.ts';
-import { lineWriter } from './line-writer.ts';
+import { LineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
-import { oneAccount, processSource } from './one-account.ts';
+import { hasKafka, oneAccount, processSource } from './one-account.ts';
 import { logSettings } from './service-log.ts';
 import { stopSignals } from './stop.ts';
 
@@ -62,16 +63,10 @@ export async function peekCommand(
   const requests = Math.min(MAX_AT_A_TIME, 2 + Math.ceil(limit / pageSize));
   const guest = hasKafka(config)
     ? openGuest({
-        kafka: openKafka(config, {
-          log: kafkaLogCreator(logger),
-          kafkaRetries: STARTUP_RETRIES,
-        }),
+        kafka: openKafka(config, { log: kafkaLogCreator(logger), kafkaRetries: STARTUP_RETRIES }),
         config,
-        batchSizes: {
-          [LOGIN_QUOTA]: 1,
-          // A quota that does not exist is ignored.
-          ...{ [SHARED_QUOTA]: requests, [resource]: requests },
-        },
+        // A quota that does not exist is ignored.
+        batchSizes: { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: requests, [resource]: requests },
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_TIMEOUT_MS,
         scheduler,
@@ -96,43 +91,30 @@ export async function peekCommand(
   const { prefix } = config.topics;
   const origin = { account: config.account, resource, prefix, version: VERSION };
   const list = listNamed(config.description, resource);
-  const reader = openAccount({ config, api, quotas: quota }).list(list, {
-    onUnmatchedField: (field) => onUnseen({ resource, field }),
-  });
+  const onUnmatchedField = (field: string) => onUnseen({ resource, field });
+  const reader = openAccount({ config, api, quotas: quota }).list(list, { onUnmatchedField });
   const { volatile } = reader;
-  const anchorsWithout = ignoredFields(volatile.pointers, (fields) =>
-    onVolatile({ resource, fields }),
-  );
+  const leftOut = ignoredFields(volatile.pointers, (fields) => onVolatile({ resource, fields }));
   const { poll } = quota.lanes(resource, false);
-  const lines = lineWriter(process.stdout);
+  const lines = new LineWriter(process.stdout);
   let sequence = 0;
 
   const known = keyFieldsOf(list, config, []);
+  const firstPage$ = defer(() => reader.pages()({ offset: 0, pageSize }, poll));
   const keyFields$ = known
     ? of(known)
-    : reader
-        .pages()({ offset: 0, pageSize }, poll)
-        .pipe(
-          map(({ data }) =>
-            keyFieldsOf(
-              list,
-              config,
-              data.map(({ json }) => json),
-            ),
-          ),
-          filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
-        );
+    : firstPage$.pipe(
+        map(({ data }) => data.map(({ json }) => json)),
+        map((records) => keyFieldsOf(list, config, records)),
+        filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
+      );
   const records$ = keyFields$.pipe(
     map(keyOfFields),
     switchMap((keyOf) => {
       const request = reader.pages({ keyOf });
       return pages({
         request: (query) => request(query, poll),
-        keyOf,
-        list,
-        pageSize,
-        leftOut: anchorsWithout,
-        plan: reader.plan,
+        ...{ keyOf, list, pageSize, leftOut, plan: reader.plan },
         permit: () => defer(() => lines.flush()), // a slow reader of the output delays the next page
       }).pipe(map(({ answer }) => ({ records: splitRecords(answer.data).keyed })));
     }),
@@ -143,16 +125,9 @@ export async function peekCommand(
       for (const change of changes.slice(0, limit - sequence)) {
         sequence += 1;
         const { key, before, after } = change;
-        const { changed, source, ...facts } = changeFacts(change, sequence, origin, Date.now());
-        const event = {
-          key,
-          before,
-          after,
-          ...facts,
-          changed: [...changed],
-          source: { ...source },
-        };
-        void lines.write(stringifyJson(event));
+        const facts = changeFacts(change, sequence, origin, Date.now());
+        const event = { key, before, after, ...facts };
+        void lines.write(stringifyJson(event as unknown as JsonObject)); // JSON, but its interfaces have no index signature
       }
     }),
     takeWhile(() => sequence < limit),
@@ -167,8 +142,4 @@ export async function peekCommand(
     await api.close();
     await guest?.close();
   }
-}
-
-function hasKafka(config: Config): config is ConfigWith<'kafka'> {
-  return config.kafka !== undefined;
 }

@@ -14,7 +14,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { isoInstant } from '../config/setting-parsers.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
 import type { ReplayedValue } from './event-lines.ts';
-import { lineWriter } from './line-writer.ts';
+import { LineWriter } from './line-writer.ts';
 import { replayedPrefix, replaySettings, usageError, processSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 import { ProgressLine, stdoutColors } from './terminal.ts';
@@ -42,17 +42,15 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
     throw usageError('--follow has no end: leave out --to');
   const config = replaySettings(processSource(), flags.account);
   const logger = await createLogger({ level: config.logLevel });
-  const { kafka, registry } = openKafkaClients(config, {
-    log: kafkaLogCreator(logger),
-    kafkaRetries: STARTUP_RETRIES,
-  });
+  const log = kafkaLogCreator(logger);
+  const { kafka, registry } = openKafkaClients(config, { log, kafkaRetries: STARTUP_RETRIES });
 
   const prefix = await replayedPrefix(config, flags.account, kafka);
   const topic = await replayedTopic(of, prefix, config.description, registry);
   const { lists } = config.description;
   const statuses = lists.find((list) => list.statuses?.topic === of)?.statuses;
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
-  const lines = lineWriter(process.stdout);
+  const lines = new LineWriter(process.stdout);
   const colors = stdoutColors();
   const progress = fstatSync(STDOUT).isFile() ? new ProgressLine() : undefined;
   const enough$ = new Subject<void>();
@@ -60,10 +58,7 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
 
   const replayed$ = replay(
     {
-      kafka,
-      registry,
-      topic,
-      from,
+      ...{ kafka, registry, topic, from },
       to: follow ? 'never' : to,
       ...(key !== undefined && { key }),
       ...(byTime && { order: 'time' }),

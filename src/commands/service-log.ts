@@ -1,62 +1,10 @@
 import { distinctUntilChanged, map, timer } from 'rxjs';
-import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import type { SchedulerLike, Subscription } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
-import { steadyScheduler } from '../core/clock.ts';
-import { VERSION } from '../core/version.ts';
-import { createLogger } from '../observe/log.ts';
 import type { LineLogger } from '../observe/log.ts';
 import type { Readiness } from '../ops/status/causes.ts';
 import type { SettingsSource } from './one-account.ts';
-import { stopSignals } from './stop.ts';
-
-interface LoggedOperations {
-  readonly url: string;
-  readonly check: () => Readiness;
-  readonly close: () => Promise<void>;
-}
-
-interface LoggedService<C extends Config, O extends LoggedOperations> {
-  readonly config: C;
-  /** Where the settings of `config` were read from. */
-  readonly source: SettingsSource;
-  /** Further fields of the log line about the start, which also contains the version. */
-  readonly fields: object;
-  readonly open: (onError: (error: unknown) => void) => Promise<O>;
-  readonly run: (parts: {
-    readonly logger: Awaited<ReturnType<typeof createLogger>>;
-    readonly operations: O;
-    readonly stop$: Observable<NodeJS.Signals>;
-  }) => Promise<void>;
-}
-
-/** Runs a service until a signal, with its HTTP endpoints, and logs its start, doubtful settings, its readiness and its end. */
-export async function runLogged<C extends Config, O extends LoggedOperations>({
-  config,
-  source,
-  fields,
-  open,
-  run,
-}: LoggedService<C, O>): Promise<void> {
-  const logger = await createLogger({ level: config.logLevel });
-  const stop$ = stopSignals();
-  logger.info({ event: 'start', version: VERSION, ...fields }, 'start');
-  logSettings(logger, config, source);
-  stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
-  const operations = await open(logOperations(logger));
-  logger.info(
-    { event: 'listening', url: operations.url },
-    'serving the status page, metrics and health',
-  );
-  const readiness = logReadiness(logger, operations.check, steadyScheduler);
-  try {
-    await run({ logger, operations, stop$ });
-  } finally {
-    readiness.unsubscribe();
-    await operations.close();
-  }
-  logger.info({ event: 'stopped' }, 'stopped');
-}
 
 /**
  * Logs a warning for each setting that is allowed but may be a mistake.

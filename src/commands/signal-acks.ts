@@ -8,7 +8,7 @@ import type { CertifyRequest, ResyncRequest } from '../sinks/signals/signals.ts'
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 
-interface AcksOptions<A> {
+export interface AcksOptions<A> {
   /**
    * The wait for the service's acknowledgements ends when this observable emits for the first time. A value emitted before the wait begins
    * counts only if the observable replays it.

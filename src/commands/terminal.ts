@@ -1,4 +1,3 @@
-import type { WriteStream } from 'node:tty';
 import pc from 'picocolors';
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -16,22 +15,20 @@ export function printLine(line: string): void {
 /**
  * Formats rows of cells as lines with aligned columns.
  *
+ * @param colored Index of the column that `paint` colors; it is not the last one.
  * @param paint Colors the padded text of a cell.
  */
 export function tableLines(
   rows: readonly (readonly string[])[],
-  paint: (text: string, row: number, column: number) => string,
+  colored: number,
+  paint: (text: string, row: number) => string,
 ): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row, nth) =>
-    row
-      .map((cell, column) => {
-        const isLast = column === row.length - 1;
-        return paint(isLast ? cell : cell.padEnd(widths![column]!), nth, column);
-      })
-      .join('  ')
-      .trimEnd(),
-  );
+  return rows.map((row, nth) => {
+    const cells = row.map((cell, column) => cell.padEnd(widths![column]!));
+    cells[colored] = paint(cells[colored]!, nth);
+    return cells.join('  ').trimEnd();
+  });
 }
 
 /** Minimum time between two lines that a {@link ProgressLine} writes if its output is not a terminal, in ms. */
@@ -40,7 +37,7 @@ const CLEAR = '\r\u001b[K';
 
 /** A status line: on a terminal it is overwritten in place, in a pipe it is printed every few seconds. */
 export class ProgressLine {
-  readonly #stream: WriteStream;
+  readonly #stream = process.stderr;
   #isShown = false;
   #writtenAt = -Infinity;
   /**
@@ -48,10 +45,6 @@ export class ProgressLine {
    * time (`done`). Undefined before the first call of `progress`.
    */
   #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
-
-  constructor(stream: WriteStream = process.stderr) {
-    this.#stream = stream;
-  }
 
   /**
    * Shows a text: on a terminal until the next text is shown; in a pipe as a line, unless the previous line was written less than

@@ -20,10 +20,7 @@ import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { copyRows } from './copy-rows.ts';
 
 /** Number of keys with one kind of error in a copy of a list, and the first of those keys. */
-export interface KeyList {
-  readonly count: number;
-  readonly keys: readonly string[];
-}
+export type KeyList = Readonly<Pick<FirstKeys, 'count' | 'keys'>>;
 
 /**
  * Result of checking a user's copy of a list: how many rows it has, which keys are missing or outdated, and which keys or rows should not
@@ -62,13 +59,22 @@ const MAX_KEYS_NAMED = 20;
  * @throws CellarstreamError `POSITION` if there is no such topic; also the errors of {@link replay} and {@link copyRows}.
  */
 export async function verifyList(list: ListToVerify): Promise<VerifiedList> {
-  const { kafka, topic, published, file, now } = list;
+  const { kafka, registry, topic, published, file, now } = list;
   const facts = await certifiedTopic(kafka, topic);
   const positions = positionsOf(published);
   const check = new CopyCheck(positions);
   const ends = endsOf(positions, facts);
   if (whyUncheckable(published, facts, now) === undefined) {
-    await readEvents(list, check, file === undefined ? ends : 'latest');
+    const to = file === undefined ? ends : 'latest';
+    const events$ = replay({ kafka, registry, topic: { name: topic, values: eventSummaries }, to });
+    await lastValueFrom(
+      events$.pipe(
+        tap(({ partition, offset, key, value: event }) => {
+          if (key !== null) check.event({ partition, offset: Number(offset), key, event });
+        }),
+      ),
+      { defaultValue: undefined },
+    );
   }
   const checked = checkCertificate(published, facts, now, (partition, position) =>
     tallyAt(facts, partition, position, () => check.certified.tally(partition).toJSON()),
@@ -91,24 +97,6 @@ function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTop
     return [partition, String(position < low ? low : position > high ? high : position)];
   });
   return Object.fromEntries(ends) as TopicPosition;
-}
-
-async function readEvents(
-  { kafka, registry, topic }: ListToVerify,
-  check: CopyCheck,
-  to: TopicPosition | 'latest',
-): Promise<void> {
-  const read$ = replay({
-    kafka,
-    registry,
-    topic: { name: topic, values: eventSummaries },
-    to,
-  }).pipe(
-    tap(({ partition, offset, key, value: event }) => {
-      if (key !== null) check.event({ partition, offset: Number(offset), key, event });
-    }),
-  );
-  await lastValueFrom(read$, { defaultValue: undefined });
 }
 
 function tallyAt(
@@ -147,7 +135,7 @@ async function checkCopy(
   return { file, rows, missing: { count, keys }, stale, tooMany };
 }
 
-class FirstKeys implements KeyList {
+class FirstKeys {
   count = 0;
   readonly keys: string[] = [];
 

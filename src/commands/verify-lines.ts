@@ -20,10 +20,9 @@ export function isRight({ result }: ListFinding): boolean {
 /** Formats the results of `verify` as text: a line for each list, and a line for each kind of error in a copy. */
 export function verifyTable(findings: readonly ListFinding[]): string {
   const { green, red } = stdoutColors();
-  const lines = tableLines(findings.map(cellsOf), (text, _, column) => {
-    if (column !== VERDICT_COLUMN) return text;
-    return text.startsWith('ok') ? green(text) : red(text);
-  });
+  const lines = tableLines(findings.map(cellsOf), VERDICT_COLUMN, (text) =>
+    text.startsWith('ok') ? green(text) : red(text),
+  );
   return lines
     .flatMap((line, nth) => {
       const { result } = findings[nth]!;
@@ -52,11 +51,9 @@ function jsonOf({ checked: { certificate, publishedAt, ...checked }, copy }: Ver
     published_at: new Date(publishedAt).toISOString(),
     certificate,
     records: topicRecordCount(checked),
-    partitions: checked.partitions.map(({ found = null, why = null, ...partition }) => ({
-      ...partition,
-      found,
-      why,
-    })),
+    partitions: checked.partitions.map(({ found = null, why = null, ...partition }) => {
+      return { ...partition, found, why };
+    }),
     copy: copy ? { ...copy, checked: isRightCopy(copy) ? 'agrees' : 'disagrees' } : null,
   };
 }

@@ -1,16 +1,32 @@
+import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
-import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
+import {
+  defer,
+  lastValueFrom,
+  merge,
+  NEVER,
+  repeat,
+  ReplaySubject,
+  takeUntil,
+  takeWhile,
+  timer,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
+import { newestCertificates } from '../consumers/certificates.ts';
+import type { PublishedCertificate } from '../consumers/certificates.ts';
 import { describeError, isResourceError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../description/description.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
 import { existing, missingTopicError } from '../kafka/client/topic-facts.ts';
+import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
+import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
-import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
 import { replayedPrefix, replaySettings, usageError, processSource } from './one-account.ts';
+import { sendRequest } from './signal-acks.ts';
+import type { AcksOptions } from './signal-acks.ts';
 import { stopSignals } from './stop.ts';
 import { printLine } from './terminal.ts';
 import { verifyList } from './verified-list.ts';
@@ -27,6 +43,9 @@ export interface VerifyFlags {
   /** Path of a CSV file with a user's own copy of a list, to be checked. Only allowed if the command names exactly one list. */
   readonly file?: string;
 }
+
+/** Pause between two attempts to read the acknowledged certificates, in ms. */
+const CHECK_EVERY_MS = 200;
 
 /**
  * `cellarstream verify`: compares the topics of lists with the newest certificates of full scans, and a user's own copy of a list with its
@@ -50,28 +69,28 @@ export async function verifyCommand(
     const account = flags.account ?? config.account;
     const prefix = await replayedPrefix(config, flags.account, kafka);
     const names = topicNames(prefix, config.topics.sharedPrefix);
-    const { onSignalsFailed } = logHooks(logger);
-    const asked = {
-      ...{ kafka, topic: names.signals, account, resources },
-      deadline$: flags.fresh ? inTime(flags.timeout) : NEVER,
-      onAck: ({ resource, status }: CertifyAck) => printLine(`${resource}: ${status}`),
-      onRetry: onSignalsFailed,
-    };
+    const lists = resources.map((resource) => ({ account, resource }));
+    const { file, fresh, timeout } = flags;
+    const deadline$ = fresh ? inTime(timeout) : NEVER;
     // Checked first: a certificate for a misspelled name would be waited for in vain.
-    if (flags.fresh) await requireSome(kafka, resources.map(names.records));
-    const acks = flags.fresh ? await freshCertificates(asked) : undefined;
-    const newest = await newestOnceReadable(asked, names.certificates, acks ?? new Map());
+    if (fresh) await requireSome(kafka, resources.map(names.records));
+    const acks = fresh
+      ? await freshCertificates(kafkaSignals({ kafka }, names.signals), account, resources, {
+          over$: deadline$,
+          onAck: ({ resource, status }) => printLine(`${resource}: ${status}`),
+          onRetry: logHooks(logger).onSignalsFailed,
+        })
+      : undefined;
+    const newest = await newestOnceReadable(kafka, names.certificates, lists, acks, deadline$);
     const findings: ListFinding[] = [];
     for (const [nth, resource] of resources.entries()) {
       const published = newest[nth];
       const topic = names.records(resource);
-      const whyNot = acks && whyNotFresh(acks.get(resource), flags.timeout);
+      const whyNot = acks && whyNotFresh(acks.get(resource), timeout);
       const result = await tryVerify(async () => {
         if (whyNot !== undefined) return { why: whyNot };
-        if (published) {
-          const { file } = flags;
+        if (published)
           return verifyList({ kafka, registry, topic, published, file, now: Date.now() });
-        }
         await requireSome(kafka, [topic]);
         return { why: NO_CERTIFICATE };
       });
@@ -85,14 +104,62 @@ export async function verifyCommand(
 }
 
 /**
+ * Requests new full scans from the running service and waits until their certificates are published. Resolves to the acknowledgement of
+ * each list; lists without an acknowledgement are left out.
+ *
+ * @throws CellarstreamError `POSITION` if there is no signals topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ */
+async function freshCertificates(
+  topic: SignalTopic,
+  account: string,
+  resources: readonly Resource[],
+  waiting: AcksOptions<CertifyAck>,
+): Promise<ReadonlyMap<string, CertifyAck>> {
+  const acknowledgements = await sendRequest(topic, {
+    type: 'certify',
+    id: randomUUID(),
+    account,
+    resources: [...resources],
+    requested_at: new Date().toISOString(),
+  });
+  const acks = await acknowledgements(waiting);
+  await topic.close();
+  return acks;
+}
+
+/**
+ * Requests the newest certificate (count and digest of a list's live keys) of each list of an account until they include the acknowledged
+ * ones, or until `deadline$` emits. Resolves to the certificates last received. An acknowledged certificate may not be readable at once:
+ * committed messages become readable only after earlier open transactions on the same partition have ended.
+ */
+function newestOnceReadable(
+  kafka: Kafka,
+  topic: string,
+  lists: readonly { readonly account: string; readonly resource: Resource }[],
+  acks: ReadonlyMap<string, CertifyAck> | undefined,
+  deadline$: Observable<unknown>,
+): Promise<readonly (PublishedCertificate | undefined)[]> {
+  const isReadable = (newest: readonly (PublishedCertificate | undefined)[]) =>
+    lists.every(
+      ({ resource }, nth) =>
+        (newest[nth]?.certificate.number ?? -1) >= (acks?.get(resource)?.number ?? -1),
+    );
+  return lastValueFrom(
+    defer(() => newestCertificates(kafka, topic, lists)).pipe(
+      repeat({ delay: () => timer(CHECK_EVERY_MS).pipe(takeUntil(deadline$)) }),
+      takeWhile((newest) => !isReadable(newest), true),
+    ),
+  );
+}
+
+/**
  * Throws unless at least one of the topics exists.
  *
  * @throws CellarstreamError `POSITION`.
  */
 async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
   if ((await existing({ kafka }, topics)).size > 0) return;
-  const remedy = 'check TOPIC_PREFIX and --account';
-  throw missingTopicError(topics[0]!, remedy);
+  throw missingTopicError(topics[0]!, 'check TOPIC_PREFIX and --account');
 }
 
 /** Returns an observable that emits when waiting for certificates ends: after this many seconds, or at a signal. */

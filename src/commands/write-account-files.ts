@@ -23,7 +23,12 @@ export async function writeAccountFiles(
     for (const file of files) {
       const there = await textOf(file.path);
       if (there === undefined) missing.push(file);
-      else if (there !== file.text) throw otherContent(file.path);
+      else if (there !== file.text) {
+        throw new CellarstreamError(
+          'SETTINGS',
+          `${file.path} exists with other content: remove the file, or choose another --accounts-dir`,
+        );
+      }
     }
     // `wx`: never overwrite a file created in the meantime.
     for (const { path, text } of missing) await writeFile(path, text, { flag: 'wx' });
@@ -35,11 +40,6 @@ export async function writeAccountFiles(
       { cause },
     );
   }
-}
-
-function otherContent(path: string): CellarstreamError {
-  const advice = 'exists with other content: remove the file, or choose another --accounts-dir';
-  return new CellarstreamError('SETTINGS', `${path} ${advice}`);
 }
 
 /** Returns the content of a file; undefined if there is no such file. */

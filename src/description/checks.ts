@@ -51,16 +51,6 @@ export function missingSettings(
   return problems;
 }
 
-/** Variables that the requests for pages must contain, by kind of paging. Their values select the page. */
-const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly string[]>> = {
-  offset: ['offset'],
-  page: ['page'],
-  after: ['after'],
-  cursor: ['cursor'],
-  link: [],
-  none: [],
-};
-
 /** Reserved names, which a list or a topic of status changes must not have, each with the reason. */
 const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
@@ -90,331 +80,332 @@ export function statusTopicOf(name: string, statuses: NonNullable<ListFile['stat
 export function problemsOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
-): Problem[] {
-  const problems: Problem[] = [...authProblems(file), ...quotaProblems(file)];
-  const { parameters = [] } = file;
-  checkVariables(problems, ['headers'], file.headers, [], parameters);
-  for (const [name, value] of Object.entries(file.headers ?? {})) {
-    problems.push(...headerProblems(['headers', name], name, String(value)));
-  }
-  if (Object.keys(file.lists).length === 0) {
-    problems.push({ path: ['lists'], message: 'has no list; describe at least one' });
-  }
-  for (const [name, list] of listsOf(file)) {
-    problems.push(...listProblems(file, name, list, schemas));
-  }
-  problems.push(...topicProblems(file));
-  for (const name of Object.keys(file.measured?.lists ?? {})) {
-    if (Object.hasOwn(file.lists, name)) continue;
-    const path = ['measured', 'lists', name];
-    problems.push({
-      path,
-      message: 'is not the name of a list in `lists`: correct the name, or remove this entry',
-      isKey: true,
-    });
-  }
-  const used = new Set(variablesIn(file as unknown as Json));
-  for (const [index, name] of parameters.entries()) {
-    if (used.has(name)) continue;
-    problems.push({
-      path: ['parameters', index],
-      message: `no text of the description contains {${name}}: remove this parameter, or correct its name`,
-    });
-  }
-  return problems;
+): readonly Problem[] {
+  return new Checks(file, schemas).problems;
 }
 
-/** Returns a problem for each limit that the service does not support. */
-function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[] {
-  const problems: Problem[] = [];
-  const check = (limit: string | undefined, ...path: (string | number)[]) => {
-    if (limit === undefined || perMinuteOf(limit) > 0) return;
-    const message = `${limit} is less than one request a minute, the lowest rate that can be kept; give 60/h or 1440/d at least`;
-    problems.push({ path, message });
-  };
-  const checkOwn = (limit: string | undefined, ...path: string[]) => {
-    check(limit, ...path);
-    if (limit?.endsWith(' per key') !== true) return;
-    problems.push({
-      path,
-      message:
-        'is the quota of a single list, but "per key" means all lists of an API key together: remove "per key"',
-    });
-  };
-  if (typeof quota === 'string') check(quota, 'quota');
-  else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
-  check(loginOf({ auth })?.quota, 'auth', 'login', 'quota');
-  checkOwn(list?.quota, 'list', 'quota');
-  for (const [name, own] of Object.entries(lists)) checkOwn(own.quota, 'lists', name, 'quota');
-  return problems;
-}
+/** Headers that the HTTP client sets. It refuses requests with values for them. */
+const CLIENT_HEADERS =
+  /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
-  const problems: Problem[] = [];
-  checkVariables(problems, ['auth'], auth as Json, Object.keys(CREDENTIALS), parameters);
-  if (typeof auth !== 'object') return problems;
-  if ('header' in auth) {
-    problems.push(...headerProblems(['auth', 'header'], auth.header, auth.value));
-  }
-  if ('login' in auth) {
-    const { body, form, life } = auth.login;
-    const path = ['auth', 'login'];
-    problems.push(...pathProblems([...path, 'path'], auth.login.path));
-    if ((body === undefined) === (form === undefined)) {
-      problems.push({ path, message: 'needs either `body` or `form`', isKey: true });
+/** Checks a description, and collects the mistakes that its format does not show. */
+class Checks {
+  readonly problems: Problem[] = [];
+  readonly #file: DescriptionFile;
+  readonly #parameters: readonly string[];
+  readonly #schemas: ReadonlyMap<string, RecordSchema>;
+
+  constructor(file: DescriptionFile, schemas: ReadonlyMap<string, RecordSchema>) {
+    this.#file = file;
+    this.#parameters = file.parameters ?? [];
+    this.#schemas = schemas;
+    this.#auth();
+    this.#quotas();
+    this.#variables(['headers'], file.headers, []);
+    for (const [name, value] of Object.entries(file.headers ?? {})) {
+      this.#header(['headers', name], name, String(value));
     }
-    if (life?.at !== undefined && life.unit === undefined) {
-      problems.push({
-        path: [...path, 'life'],
-        message:
-          'needs `unit` (for example s): without it the unit of the number with which the response gives the lifetime of the token is not known',
-        isKey: true,
-      });
+    if (Object.keys(file.lists).length === 0) {
+      this.#wrong(['lists'], 'has no list; describe at least one');
     }
-  }
-  if ('oauth2' in auth) {
-    const { token_url: url } = auth.oauth2;
-    if (!/^https?:\/\//.test(url)) {
-      problems.push(...pathProblems(['auth', 'oauth2', 'token_url'], url));
-    }
-    const { grant_type: grant, client_secret: secret, refresh_token: token } = auth.oauth2;
-    const missing =
-      grant === 'refresh_token'
-        ? token === undefined && 'refresh_token'
-        : secret === undefined && 'client_secret';
-    if (missing) {
-      problems.push({
-        path: ['auth', 'oauth2'],
-        message: `${grant} needs \`${missing}\``,
-        isKey: true,
-      });
-    }
-  }
-  return problems;
-}
-
-/** Headers that the HTTP client sets, in lower case. It refuses requests with values for them. */
-const CLIENT_HEADERS: ReadonlySet<string> = new Set([
-  ...['connection', 'content-length', 'expect', 'keep-alive', 'transfer-encoding'],
-  'upgrade',
-]);
-
-/** Returns a problem if a request with this header can't be sent. */
-function headerProblems(path: Path, name: string, value: string): Problem[] {
-  const problem = (message: string) => [{ path, message }];
-  try {
-    validateHeaderName(name);
-  } catch {
-    return problem('is not a valid name of a header: use letters, digits and hyphens');
-  }
-  if (CLIENT_HEADERS.has(name.toLowerCase()))
-    return problem('is set by the HTTP client: leave it out');
-  try {
-    validateHeaderValue(name, value);
-  } catch {
-    return problem(
-      'has a line break, or another character that the value of a header must not contain: remove it',
-    );
-  }
-  return [];
-}
-
-/** Returns a problem if a path does not begin with a slash: after the base URL it would name another host. */
-function pathProblems(path: Path, text: string | undefined): Problem[] {
-  if (text === undefined || text.startsWith('/')) return [];
-  return [{ path, message: 'must begin with /: it is appended to API_BASE_URL' }];
-}
-
-function listProblems(
-  file: DescriptionFile,
-  name: string,
-  list: ListFile,
-  schemas: ReadonlyMap<string, RecordSchema>,
-): Problem[] {
-  const problems: Problem[] = [];
-  const { parameters = [] } = file;
-  const own = file.lists[name]!;
-  /**
-   * Returns the path, within the description file, of the property `key` of this list: `lists.<name>.<key>`, or `list.<key>` if only the
-   * defaults of all lists have it. `more`: further steps, to a value within the property.
-   */
-  const at = (key: keyof ListFile, ...more: string[]): Path =>
-    key in own || !(key in (file.list ?? {}))
-      ? ['lists', name, key, ...more]
-      : ['list', key, ...more];
-  const wrongList = (message: string) => {
-    problems.push({ path: ['lists', name], message, isKey: true });
-  };
-  const wrongKey = (key: keyof ListFile, message: string) => {
-    problems.push({ path: at(key), message, isKey: true });
-  };
-  const { path, query, body, dates, one, total, paging, next, statuses, limit } = list;
-
-  if (path === undefined) wrongList('needs `path`, the path of the list after API_BASE_URL');
-  if (list.records === undefined) {
-    wrongList(
-      "needs `records`, the place of the records: a JSON Pointer, or '' for the whole body",
-    );
-  }
-  if (list.key === undefined && list.keys === undefined) {
-    wrongList('needs `key`, the field that identifies a record (or `keys`: candidates for it)');
-  }
-  if (own.key !== undefined && own.keys !== undefined)
-    wrongKey('keys', 'is set together with `key`: remove one of them');
-  if (paging === undefined) {
-    wrongList('needs `paging`: offset, page, after, cursor, link or none');
-    return problems;
-  }
-
-  const window = dates ? ['from', 'to'] : [];
-  const allowed = [...PAGE_VARIABLES[paging], 'limit', ...window];
-  for (const key of ['path', 'query', 'body'] as const) {
-    checkVariables(problems, at(key), list[key], allowed, parameters);
-  }
-  checkVariables(problems, at('dates'), dates, ['from', 'to'], parameters);
-  problems.push(...pathProblems(at('path'), path), ...pathProblems(at('one', 'path'), one?.path));
-  const singleRead = one && { path: one.path ?? '', query: one.query ?? {} };
-  for (const key of ['path', 'query'] as const) {
-    checkVariables(problems, at('one', key), singleRead?.[key], ['key'], parameters);
-  }
-  const totalRequest = totalRequestOf(list);
-  if (totalRequest) {
-    problems.push(...pathProblems(at('total', 'path'), totalRequest.path));
-    for (const key of ['path', 'query'] as const) {
-      checkVariables(problems, at('total', key), totalRequest[key], window, parameters);
-    }
-  }
-
-  const sent = new Set(
-    variablesIn({ path: path ?? '', query: query ?? {}, body: (body ?? null) as Json }),
-  );
-  for (const variable of PAGE_VARIABLES[paging]) {
-    if (sent.has(variable)) continue;
-    const message = `is ${paging}, but no parameter sends {${variable}}`;
-    problems.push({ path: at('paging'), message });
-  }
-  if (sent.has('limit') && limit === undefined) {
-    wrongList('needs `limit`, the greatest page size: a parameter sends {limit}');
-  }
-  if (sent.has('offset') && !sent.has('limit')) {
-    const message = 'is offset, but no parameter sends {limit}, the size of a page';
-    problems.push({ path: at('paging'), message });
-  }
-  const overlaps = paging === 'offset' || (paging === 'page' && sent.has('limit'));
-  if (overlaps && limit !== undefined && limit < MIN_PAGE_SIZE) {
-    const message = `is ${limit}, but pages overlap by up to 20 records: the least is ${MIN_PAGE_SIZE}`;
-    problems.push({ path: at('limit'), message });
-  }
-  const isByNext = paging === 'cursor' || paging === 'link';
-  if (isByNext && next === undefined) {
-    wrongList(`needs \`next\`, the place of the next page: paging is ${paging}`);
-  }
-  if (!isByNext && own.next !== undefined) {
-    wrongKey(
-      'next',
-      `paging is ${paging}, which does not use it; use \`more\` for "there is a next page"`,
-    );
-  }
-  if (own.first !== undefined && paging !== 'page') {
-    wrongKey('first', `paging is ${paging}; only page has a first page number`);
-  }
-  if (!isByNext && paging !== 'none' && list.more === undefined && total === undefined) {
-    wrongList(
-      'nothing says where the list ends: give `more`, `next` or `total` (a short page is no end: many servers cap the page size)',
-    );
-  }
-  if (body !== undefined && (list.method ?? 'GET') === 'GET') {
-    wrongKey('body', 'a GET has no body; add method: POST');
-  }
-  if (dates) {
-    if (list.updated === undefined) {
-      wrongKey(
-        'dates',
-        "needs `updated`: the records' own modification times say where the next window begins",
+    for (const [name, list] of listsOf(file)) this.#list(name, list);
+    this.#topics();
+    for (const name of Object.keys(file.measured?.lists ?? {})) {
+      if (Object.hasOwn(file.lists, name)) continue;
+      this.#wrongKey(
+        ['measured', 'lists', name],
+        'is not the name of a list in `lists`: correct the name, or remove this entry',
       );
     }
-    if (!variablesIn(dates).includes('from')) wrongKey('dates', 'no parameter sends {from}');
-    for (const parameter of Object.keys(dates)) {
-      if (!Object.hasOwn(query ?? {}, parameter)) continue;
-      problems.push({
-        path: at('dates', parameter),
-        message: 'is a parameter that `query` sends too: remove it from `dates` or from `query`',
-        isKey: true,
-      });
+    const used = new Set(variablesIn(file as unknown as Json));
+    for (const [index, name] of this.#parameters.entries()) {
+      if (used.has(name)) continue;
+      this.#wrong(
+        ['parameters', index],
+        `no text of the description contains {${name}}: remove this parameter, or correct its name`,
+      );
     }
   }
-  if (singleRead && !variablesIn(singleRead).includes('key')) wrongKey('one', 'sends no {key}');
-  if (statuses) {
-    problems.push(...statusProblems(list, statuses, at, schemas.get(list.types ?? '')));
-    problems.push(...statusSchemaProblems(list, schemas, at('statuses', 'schema')));
-  }
-  return problems;
-}
 
-function statusProblems(
-  { arrays = {} }: ListFile,
-  { subjects }: NonNullable<ListFile['statuses']>,
-  at: (key: keyof ListFile, ...more: string[]) => Path,
-  schema: RecordSchema | undefined,
-): Problem[] {
-  const problems: Problem[] = [];
-  if (Object.keys(subjects).length === 0) {
-    problems.push({
-      path: at('statuses', 'subjects'),
-      message: 'is empty: name at least one kind of object, with the fields that hold its status',
-    });
+  /** Adds a mistake that concerns the value at `path`. */
+  #wrong(path: Path, message: string): void {
+    this.problems.push({ path, message });
   }
-  for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {
-    const place = (key: string) => at('statuses', 'subjects', name, key);
-    const names = pathNames(pointer);
-    const isArray = names.length === 1 && Object.hasOwn(arrays, names[0]!);
-    const type = schema && typeAt(schema, names);
-    if (schema && !type) {
-      problems.push({
-        path: place('at'),
-        message: `the .avsc file named in \`types\` has no field ${pointer}`,
-      });
-    } else if (type && isList(type) && !isArray) {
-      problems.push({
-        path: place('at'),
-        message: `${pointer} is an array: name it in the property \`arrays\` of the list, with the field that identifies its elements`,
-      });
-    }
-    if (timeOf !== undefined && time === undefined) {
-      problems.push({
-        path: place('timeOf'),
-        message: 'needs `time`, the field with the time of the change',
-        isKey: true,
-      });
-    }
-    for (const [index, field] of fields.entries()) {
-      if (!type || typeAt(elementOf(type), pathNames(field))) continue;
-      problems.push({
-        path: [...place('fields'), index],
-        message: `the .avsc file named in \`types\` has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
-      });
-    }
-  }
-  return problems;
-}
 
-/** Returns a problem if the schema of a list's status changes is one that the service cannot write. */
-function statusSchemaProblems(
-  { statuses, key, keys }: ListFile,
-  schemas: ReadonlyMap<string, RecordSchema>,
-  path: Path,
-): Problem[] {
-  const schema = schemas.get(statuses?.schema ?? '');
-  const keyFields = [key ?? [], keys ?? []].flat();
-  const wrong = schema ? wrongStatusFields(schema, keyFields) : [];
-  if (wrong.length === 0) return [];
-  const expected = `the schema of status changes has the fields ${STATUS_CHANGE_FIELDS.join(', ')}, where the key field of the list, of the type ["null", "long"], may stand in place of \`key\``;
-  return [
-    {
-      path,
-      message: `these fields are missing, unknown or of the wrong type: ${wrong.join(', ')}; ${expected}`,
-    },
-  ];
+  /** Adds a mistake that concerns the key at the end of `path`. */
+  #wrongKey(path: Path, message: string): void {
+    this.problems.push({ path, message, isKey: true });
+  }
+
+  /** Adds a problem for each limit that the service does not support. */
+  #quotas(): void {
+    const { quota, auth, list, lists } = this.#file;
+    const check = (limit: string | undefined, ...path: Path) => {
+      if (limit === undefined || perMinuteOf(limit) > 0) return;
+      this.#wrong(
+        path,
+        `${limit} is less than one request a minute, the lowest rate that can be kept; give 60/h or 1440/d at least`,
+      );
+    };
+    const checkOwn = (limit: string | undefined, ...path: Path) => {
+      check(limit, ...path);
+      if (limit?.endsWith(' per key') !== true) return;
+      this.#wrong(
+        path,
+        'is the quota of a single list, but "per key" means all lists of an API key together: remove "per key"',
+      );
+    };
+    if (typeof quota === 'string') check(quota, 'quota');
+    else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
+    check(loginOf({ auth })?.quota, 'auth', 'login', 'quota');
+    checkOwn(list?.quota, 'list', 'quota');
+    for (const [name, own] of Object.entries(lists)) checkOwn(own.quota, 'lists', name, 'quota');
+  }
+
+  #auth(): void {
+    const { auth } = this.#file;
+    this.#variables(['auth'], auth as Json, Object.keys(CREDENTIALS));
+    if (typeof auth !== 'object') return;
+    if ('header' in auth) this.#header(['auth', 'header'], auth.header, auth.value);
+    if ('login' in auth) {
+      const { body, form, life } = auth.login;
+      const path = ['auth', 'login'];
+      this.#path([...path, 'path'], auth.login.path);
+      if ((body === undefined) === (form === undefined)) {
+        this.#wrongKey(path, 'needs either `body` or `form`');
+      }
+      if (life?.at !== undefined && life.unit === undefined) {
+        this.#wrongKey(
+          [...path, 'life'],
+          'needs `unit` (for example s): without it the unit of the number with which the response gives the lifetime of the token is not known',
+        );
+      }
+    }
+    if ('oauth2' in auth) {
+      const { token_url: url, grant_type: grant } = auth.oauth2;
+      if (!/^https?:\/\//.test(url)) this.#path(['auth', 'oauth2', 'token_url'], url);
+      const needed = grant === 'refresh_token' ? 'refresh_token' : 'client_secret';
+      if (auth.oauth2[needed] === undefined) {
+        this.#wrongKey(['auth', 'oauth2'], `${grant} needs \`${needed}\``);
+      }
+    }
+  }
+
+  /** Adds a problem if a request with this header can't be sent. */
+  #header(path: Path, name: string, value: string): void {
+    try {
+      validateHeaderName(name);
+    } catch {
+      return this.#wrong(path, 'is not a valid name of a header: use letters, digits and hyphens');
+    }
+    if (CLIENT_HEADERS.test(name)) {
+      return this.#wrong(path, 'is set by the HTTP client: leave it out');
+    }
+    try {
+      validateHeaderValue(name, value);
+    } catch {
+      this.#wrong(
+        path,
+        'has a line break, or another character that the value of a header must not contain: remove it',
+      );
+    }
+  }
+
+  /** Adds a problem if a path does not begin with a slash: after the base URL it would name another host. */
+  #path(path: Path, text: string | undefined): void {
+    if (text === undefined || text.startsWith('/')) return;
+    this.#wrong(path, 'must begin with /: it is appended to API_BASE_URL');
+  }
+
+  #list(name: string, list: ListFile): void {
+    const own = this.#file.lists[name]!;
+    const defaults = this.#file.list ?? {};
+    /**
+     * Returns the path, within the description file, of the property `key` of this list: `lists.<name>.<key>`, or `list.<key>` if only the
+     * defaults of all lists have it. `more`: further steps, to a value within the property.
+     */
+    const at = (key: keyof ListFile, ...more: string[]): Path =>
+      key in own || !(key in defaults) ? ['lists', name, key, ...more] : ['list', key, ...more];
+    const wrongList = (message: string) => this.#wrongKey(['lists', name], message);
+    const wrongKey = (key: keyof ListFile, message: string) => this.#wrongKey(at(key), message);
+    const { path, query, body, dates, one, total, paging, next, statuses, limit } = list;
+
+    if (path === undefined) wrongList('needs `path`, the path of the list after API_BASE_URL');
+    if (list.records === undefined) {
+      wrongList(
+        "needs `records`, the place of the records: a JSON Pointer, or '' for the whole body",
+      );
+    }
+    if (list.key === undefined && list.keys === undefined) {
+      wrongList('needs `key`, the field that identifies a record (or `keys`: candidates for it)');
+    }
+    if (own.key !== undefined && own.keys !== undefined) {
+      wrongKey('keys', 'is set together with `key`: remove one of them');
+    }
+    if (paging === undefined) {
+      return wrongList('needs `paging`: offset, page, after, cursor, link or none');
+    }
+
+    const window = dates ? ['from', 'to'] : [];
+    // The variable that selects the page has the name of the kind of paging.
+    const pageVariables = paging === 'link' || paging === 'none' ? [] : [paging];
+    const allowed = [...pageVariables, 'limit', ...window];
+    for (const key of ['path', 'query', 'body'] as const) {
+      this.#variables(at(key), list[key], allowed);
+    }
+    this.#variables(at('dates'), dates, ['from', 'to']);
+    this.#path(at('path'), path);
+    this.#path(at('one', 'path'), one?.path);
+    const singleRead = one && { path: one.path ?? '', query: one.query ?? {} };
+    const totalRequest = totalRequestOf(list);
+    this.#path(at('total', 'path'), totalRequest?.path);
+    for (const key of ['path', 'query'] as const) {
+      this.#variables(at('one', key), singleRead?.[key], ['key']);
+      this.#variables(at('total', key), totalRequest?.[key], window);
+    }
+
+    const sent = new Set(variablesIn([path ?? '', query ?? {}, body ?? null]));
+    for (const variable of pageVariables) {
+      if (sent.has(variable)) continue;
+      this.#wrong(at('paging'), `is ${paging}, but no parameter sends {${variable}}`);
+    }
+    if (sent.has('limit') && limit === undefined) {
+      wrongList('needs `limit`, the greatest page size: a parameter sends {limit}');
+    }
+    if (sent.has('offset') && !sent.has('limit')) {
+      this.#wrong(at('paging'), 'is offset, but no parameter sends {limit}, the size of a page');
+    }
+    const overlaps = paging === 'offset' || (paging === 'page' && sent.has('limit'));
+    if (overlaps && limit !== undefined && limit < MIN_PAGE_SIZE) {
+      this.#wrong(
+        at('limit'),
+        `is ${limit}, but pages overlap by up to 20 records: the least is ${MIN_PAGE_SIZE}`,
+      );
+    }
+    const isByNext = paging === 'cursor' || paging === 'link';
+    if (isByNext && next === undefined) {
+      wrongList(`needs \`next\`, the place of the next page: paging is ${paging}`);
+    }
+    if (!isByNext && own.next !== undefined) {
+      wrongKey(
+        'next',
+        `paging is ${paging}, which does not use it; use \`more\` for "there is a next page"`,
+      );
+    }
+    if (own.first !== undefined && paging !== 'page') {
+      wrongKey('first', `paging is ${paging}; only page has a first page number`);
+    }
+    if (!isByNext && paging !== 'none' && list.more === undefined && total === undefined) {
+      wrongList(
+        'nothing says where the list ends: give `more`, `next` or `total` (a short page is no end: many servers cap the page size)',
+      );
+    }
+    if (body !== undefined && (list.method ?? 'GET') === 'GET') {
+      wrongKey('body', 'a GET has no body; add method: POST');
+    }
+    if (dates) {
+      if (list.updated === undefined) {
+        wrongKey(
+          'dates',
+          "needs `updated`: the records' own modification times say where the next window begins",
+        );
+      }
+      if (!variablesIn(dates).includes('from')) wrongKey('dates', 'no parameter sends {from}');
+      for (const parameter of Object.keys(dates)) {
+        if (!Object.hasOwn(query ?? {}, parameter)) continue;
+        this.#wrongKey(
+          at('dates', parameter),
+          'is a parameter that `query` sends too: remove it from `dates` or from `query`',
+        );
+      }
+    }
+    if (singleRead && !variablesIn(singleRead).includes('key')) wrongKey('one', 'sends no {key}');
+    if (statuses) this.#statuses(list, statuses, at);
+  }
+
+  #statuses(
+    { arrays = {}, types, key, keys }: ListFile,
+    { subjects, schema: file = '' }: NonNullable<ListFile['statuses']>,
+    at: (key: keyof ListFile, ...more: string[]) => Path,
+  ): void {
+    const schema = this.#schemas.get(types ?? '');
+    if (Object.keys(subjects).length === 0) {
+      this.#wrong(
+        at('statuses', 'subjects'),
+        'is empty: name at least one kind of object, with the fields that hold its status',
+      );
+    }
+    for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {
+      const place = (key: string) => at('statuses', 'subjects', name, key);
+      const names = pathNames(pointer);
+      const isArray = names.length === 1 && Object.hasOwn(arrays, names[0]!);
+      const type = schema && typeAt(schema, names);
+      if (schema && !type) {
+        this.#wrong(place('at'), `the .avsc file named in \`types\` has no field ${pointer}`);
+      } else if (type && elementOf(type) !== type && !isArray) {
+        this.#wrong(
+          place('at'),
+          `${pointer} is an array: name it in the property \`arrays\` of the list, with the field that identifies its elements`,
+        );
+      }
+      if (timeOf !== undefined && time === undefined) {
+        this.#wrongKey(place('timeOf'), 'needs `time`, the field with the time of the change');
+      }
+      for (const [index, field] of fields.entries()) {
+        if (!type || typeAt(elementOf(type), pathNames(field))) continue;
+        this.#wrong(
+          [...place('fields'), index],
+          `the .avsc file named in \`types\` has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
+        );
+      }
+    }
+    const statusSchema = this.#schemas.get(file);
+    const keyFields = [key ?? [], keys ?? []].flat();
+    const wrong = statusSchema ? wrongStatusFields(statusSchema, keyFields) : [];
+    if (wrong.length > 0) {
+      this.#wrong(
+        at('statuses', 'schema'),
+        `these fields are missing, unknown or of the wrong type: ${wrong.join(', ')}; the schema of status changes has the fields ${STATUS_CHANGE_FIELDS.join(', ')}, where the key field of the list, of the type ["null", "long"], may stand in place of \`key\``,
+      );
+    }
+  }
+
+  /** Adds a problem for each name of a list or topic that another list, the service or a metric uses already. */
+  #topics(): void {
+    const taken = new Map<string, string>(RESERVED);
+    const take = (topic: string, path: Path, isKey: boolean) => {
+      const owner = taken.get(topic);
+      if (owner !== undefined) {
+        this.problems.push({ path, message: `${owner}; choose another`, isKey });
+      }
+      taken.set(topic, `lists.${String(path[1])} has a topic of that name`);
+    };
+    for (const name of Object.keys(this.#file.lists)) take(name, ['lists', name], true);
+    for (const [name, { statuses }] of listsOf(this.#file)) {
+      if (!statuses) continue;
+      const path = ['lists', name, 'statuses', ...(statuses.topic === undefined ? [] : ['topic'])];
+      take(statusTopicOf(name, statuses), path, statuses.topic === undefined);
+    }
+  }
+
+  /** Adds a problem for each variable in the texts of `value` that is neither in `variables` nor a parameter. */
+  #variables(place: Path, value: Json | undefined, variables: readonly string[]): void {
+    const parameters = this.#parameters;
+    for (const [path, text] of textsIn(value, place)) {
+      for (const name of variablesIn(text)) {
+        if (variables.includes(name) || parameters.includes(name)) continue;
+        const names = [
+          variables.join(', '),
+          parameters.length === 0
+            ? ''
+            : `the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`,
+        ].filter((each) => each !== '');
+        const advice =
+          names.length > 0 ? `use ${names.join(' or ')}` : 'this text can have no variables';
+        this.#wrong(path, `{${name}} is not a variable here; ${advice}`);
+      }
+    }
+  }
 }
 
 /** Returns the names on the path to a field. The field is given by its name or by a JSON Pointer. */
@@ -431,56 +422,13 @@ function typeAt(type: AvroType, path: readonly string[]): AvroType | undefined {
   return at;
 }
 
-const isList = (type: AvroType) => typeof type === 'object' && 'items' in type;
-
+/** Returns the type of an array's elements; any other type as it is. */
 function elementOf(type: AvroType): AvroType {
   return typeof type === 'object' && 'items' in type ? withoutNull(type.items) : type;
-}
-
-/** Returns a problem for each name of a list or topic that another list, the service or a metric uses already. */
-function topicProblems(file: DescriptionFile): Problem[] {
-  const problems: Problem[] = [];
-  const taken = new Map<string, string>(RESERVED);
-  const take = (topic: string, path: Path, isKey: boolean) => {
-    const owner = taken.get(topic);
-    if (owner !== undefined) problems.push({ path, message: `${owner}; choose another`, isKey });
-    taken.set(topic, `lists.${String(path[1])} has a topic of that name`);
-  };
-  for (const name of Object.keys(file.lists)) take(name, ['lists', name], true);
-  for (const [name, { statuses }] of listsOf(file)) {
-    if (!statuses) continue;
-    const path = ['lists', name, 'statuses', ...(statuses.topic === undefined ? [] : ['topic'])];
-    take(statusTopicOf(name, statuses), path, statuses.topic === undefined);
-  }
-  return problems;
 }
 
 function textsIn(value: Json | undefined, path: Path): [path: Path, text: string][] {
   if (typeof value === 'string') return [[path, value]];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, each]) => textsIn(each, [...path, name]));
-}
-
-/** Adds a problem for each variable in the texts of `value` that is neither in `variables` nor in `parameters`. */
-function checkVariables(
-  problems: Problem[],
-  place: Path,
-  value: Json | undefined,
-  variables: readonly string[],
-  parameters: readonly string[],
-): void {
-  for (const [path, text] of textsIn(value, place)) {
-    for (const name of variablesIn(text)) {
-      if (variables.includes(name) || parameters.includes(name)) continue;
-      const names = [
-        ...(variables.length > 0 ? [variables.join(', ')] : []),
-        ...(parameters.length > 0
-          ? [`the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`]
-          : []),
-      ];
-      const advice =
-        names.length > 0 ? `use ${names.join(' or ')}` : 'this text can have no variables';
-      problems.push({ path, message: `{${name}} is not a variable here; ${advice}` });
-    }
-  }
 }

@@ -36,10 +36,7 @@ export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
 }
 
 /** Returns a phrase for the credentials in messages, such as `API key`, with the places where an operator can change them. */
-export function credentialWords(auth: ApiDescription['auth']): {
-  readonly noun: string;
-  readonly settings: string;
-} {
+export function credentialWords(auth: ApiDescription['auth']) {
   const used = credentialsIn(auth);
   return {
     noun: used.join() === 'api_key' ? 'API key' : 'credentials',

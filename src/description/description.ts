@@ -41,34 +41,33 @@ export type OAuth2Description = Extract<ApiDescription['auth'], { oauth2: unknow
 /** Name of a list. */
 export type Resource = string;
 
-/** One list of an API. */
-export interface ListDescription {
+/** One list of an API. The inherited properties are those of the description file. */
+export interface ListDescription extends Pick<
+  ListFile,
+  'body' | 'created' | 'deleted' | 'more' | 'next' | 'quota' | 'total'
+> {
   readonly name: string;
   /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
   readonly namespace: string;
   /** Path of the list's requests below `API_BASE_URL`. It may contain variables in braces. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
-  readonly body: Json | undefined;
   readonly query: Parameters;
   /**
    * Parameters that limit a request to records modified in a window. Undefined if the list has none: then only full scans detect changes.
    */
-  readonly dates: Parameters | undefined;
+  readonly dates?: ListFile['dates'];
   readonly paging: NonNullable<ListFile['paging']>;
   /** Greatest page size that the API documents. Set whenever requests state the page size; otherwise it may be undefined. */
-  readonly limit: number | undefined;
+  readonly limit?: ListFile['limit'];
   /** Number of the first page if pages are requested by their numbers (paging `page`). With any other paging it has no effect. */
   readonly first: number;
   /** JSON Pointer of the array of records in the response body. */
   readonly records: string;
-  readonly total: ListFile['total'];
-  readonly more: ListFile['more'];
-  readonly next: ListFile['next'];
   /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
-  readonly reported: ListFile['reported'];
+  readonly reported?: ListFile['reported'];
   /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
-  readonly ok: ListFile['ok'];
+  readonly ok?: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
    * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check.
@@ -76,16 +75,13 @@ export interface ListDescription {
   readonly keyCandidates: readonly (readonly string[])[];
   /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */
   readonly updated: readonly string[];
-  readonly created: string | undefined;
   /** How to request a single record by its key; undefined if the API has no such request. */
   readonly one: SingleRead | undefined;
-  readonly deleted: ListFile['deleted'];
   /** Names of the fields that identify the elements of arrays in the list's records, by name of the array. */
   readonly arrays: Readonly<Record<string, string>>;
   readonly statuses: StatusTable | undefined;
   /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
   readonly types: RecordSchema | undefined;
-  readonly quota: string | undefined;
   /** Whether two scans that agree and do not contain a record are accepted as proof that the record was deleted. */
   readonly agreed: boolean;
 }
@@ -178,11 +174,7 @@ export function isPagedByOffset(list: ListDescription): boolean {
 }
 
 /** Whether requests for pages state the page size. */
-export function sendsLimit({
-  path,
-  query,
-  body,
-}: Pick<ListDescription, 'path' | 'query' | 'body'>): boolean {
+export function sendsLimit({ path, query, body }: ListDescription): boolean {
   return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 

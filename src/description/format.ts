@@ -41,13 +41,17 @@ const some = <T extends z.ZodType>(element: T, what: string) =>
     .array(element)
     .min(1, { error: () => `is empty; expected ${what}` })
     .describe(what);
+const object = <const T extends z.core.$ZodLooseShape>(what: string, shape: T) =>
+  z.strictObject(shape).describe(what);
+const either = <const T extends readonly z.core.SomeType[]>(what: string, alternatives: T) =>
+  z.union(alternatives).describe(what);
+const recordOf = <V extends z.core.SomeType>(what: string, value: V) =>
+  z.record(z.string(), value).describe(what);
 const parameters = (what: string) =>
-  z
-    .record(
-      z.string(),
-      z.union([z.string(), z.number(), z.boolean()]).describe('a text or a number'),
-    )
-    .describe(`${what}: names and values, in which {name} is a variable`);
+  recordOf(
+    `${what}: names and values, in which {name} is a variable`,
+    either('a text or a number', [z.string(), z.number(), z.boolean()]),
+  );
 const statuses = (what: string) =>
   some(wholeNumber(100, 599, 'an HTTP status'), `${what}: a list such as [400, 401]`);
 const flag = (what: string) => z.boolean().describe(`true or false (${what})`);
@@ -58,40 +62,35 @@ const quotaText = (example: string, scopes = '') =>
   );
 /** End of the help text for limits that may have a scope. */
 const SCOPES = ', per list or per key (the default)';
+const header = z.strictObject({ header: text('the name of a header') });
 const place = (what: string) =>
-  z
-    .union([
-      pointer(what),
-      z.strictObject({ header: text('the name of a header') }),
-      z.strictObject({ link: text('a relation of the Link header, such as next') }),
-    ])
-    .describe(`${what}: a JSON Pointer, {header: NAME} or {link: RELATION}`);
+  either(`${what}: a JSON Pointer, {header: NAME} or {link: RELATION}`, [
+    pointer(what),
+    header,
+    z.strictObject({ link: text('a relation of the Link header, such as next') }),
+  ]);
 
-const login = z
-  .strictObject({
-    path: template('the path of the login'),
-    body: z.json().describe('the JSON body, in which {name} is a variable').optional(),
-    form: parameters('the form').optional(),
-    token: pointer('the place of the token in the response'),
-    life: z
-      .strictObject({
-        jwt: flag('the token is a JWT, and expires as its claim exp says').optional(),
-        at: pointer('the place of the lifetime in the response').optional(),
-        unit: oneOf(['ms', 's', 'min'], 'the unit of the lifetime').optional(),
-        default: matching(
-          /^[1-9]\d{0,6}(?:ms|s|min|h|d)$/,
-          'the lifetime if the response has none, such as 30min',
-        ).optional(),
-      })
-      .describe('the lifetime of a token: jwt, at, unit, default')
-      .optional(),
-    refused: statuses('the statuses that mean a wrong key').optional(),
-    quota: quotaText('10/min').optional(),
-  })
-  .describe('a login: path, body or form, token, life, refused, quota');
+const login = object('a login: path, body or form, token, life, refused, quota', {
+  path: template('the path of the login'),
+  body: z.json().describe('the JSON body, in which {name} is a variable').optional(),
+  form: parameters('the form').optional(),
+  token: pointer('the place of the token in the response'),
+  life: object('the lifetime of a token: jwt, at, unit, default', {
+    jwt: flag('the token is a JWT, and expires as its claim exp says').optional(),
+    at: pointer('the place of the lifetime in the response').optional(),
+    unit: oneOf(['ms', 's', 'min'], 'the unit of the lifetime').optional(),
+    default: matching(
+      /^[1-9]\d{0,6}(?:ms|s|min|h|d)$/,
+      'the lifetime if the response has none, such as 30min',
+    ).optional(),
+  }).optional(),
+  refused: statuses('the statuses that mean a wrong key').optional(),
+  quota: quotaText('10/min').optional(),
+});
 
-const oauth2 = z
-  .strictObject({
+const oauth2 = object(
+  'OAuth2: token_url, grant_type, client_id, client_secret, refresh_token, scope, client_auth',
+  {
     token_url: template('the address of the token endpoint, or its path'),
     grant_type: oneOf(['client_credentials', 'refresh_token'], 'a grant of OAuth2'),
     client_id: template('the client'),
@@ -99,13 +98,12 @@ const oauth2 = z
     refresh_token: template('the first refresh token').optional(),
     scope: template('the scopes with spaces between them').optional(),
     client_auth: oneOf(['basic', 'body'], 'where client and secret are sent').optional(),
-  })
-  .describe(
-    'OAuth2: token_url, grant_type, client_id, client_secret, refresh_token, scope, client_auth',
-  );
+  },
+);
 
-const auth = z
-  .union([
+const auth = either(
+  'none, {bearer}, {basic}, {header, value}, {query, value}, {login} or {oauth2}',
+  [
     z.literal('none'),
     z.strictObject({ bearer: template('the token') }),
     z.strictObject({
@@ -117,61 +115,48 @@ const auth = z
     z.strictObject({ query: text('the name of a query parameter'), value: template('its value') }),
     z.strictObject({ login }),
     z.strictObject({ oauth2 }),
-  ])
-  .describe('none, {bearer}, {basic}, {header, value}, {query, value}, {login} or {oauth2}');
+  ],
+);
 
-const quota = z
-  .union([
+const quota = either(
+  'a limit such as 100/min per list, or {limits, remaining, reset, retryAfter, free}',
+  [
     quotaText('100/min per list', SCOPES),
     z.strictObject({
       limits: some(quotaText('5000/h per key', SCOPES), 'a list of limits'),
-      remaining: z
-        .strictObject({ header: text('the name of a header') })
-        .describe('the number of requests that remain: {header}')
-        .optional(),
-      reset: z
-        .strictObject({
-          header: text('the name of a header'),
+      remaining: header.describe('the number of requests that remain: {header}').optional(),
+      reset: header
+        .extend({
           unit: oneOf(['s', 'ms', 'epoch-s', 'epoch-ms', 'http-date'], 'the unit').optional(),
         })
         .describe('when the quota begins anew: {header, unit}')
         .optional(),
-      retryAfter: z
-        .strictObject({ header: text('the name of a header') })
-        .describe('how long to wait: {header}')
-        .optional(),
+      retryAfter: header.describe('how long to wait: {header}').optional(),
       free: statuses('the statuses that cost no quota').optional(),
     }),
-  ])
-  .describe('a limit such as 100/min per list, or {limits, remaining, reset, retryAfter, free}');
+  ],
+);
 
-const times = z
-  .union([
-    z.enum(['iso', 'epoch-s', 'epoch-ms', 'http-date']),
-    z.strictObject({
-      pattern: matching(
-        /^(?=.*yyyy)(?=.*MM)(?=.*dd)(?:yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^A-Za-z'])+$/,
-        "a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in '...'",
-      ),
-      zone: z.literal('UTC').describe('UTC'),
-    }),
-  ])
-  .describe('iso, epoch-s, epoch-ms, http-date or {pattern, zone}');
-
-const subject = z
-  .strictObject({
-    at: pointer('the object or the array that has the status').optional(),
-    fields: some(
-      text('a field name or a JSON Pointer'),
-      'a list of status fields such as [status]',
+const times = either('iso, epoch-s, epoch-ms, http-date or {pattern, zone}', [
+  z.enum(['iso', 'epoch-s', 'epoch-ms', 'http-date']),
+  z.strictObject({
+    pattern: matching(
+      /^(?=.*yyyy)(?=.*MM)(?=.*dd)(?:yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^A-Za-z'])+$/,
+      "a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in '...'",
     ),
-    time: text('the field with the time of the change').optional(),
-    timeOf: z
-      .literal('new')
-      .describe('new: `time` is the time of the change only in new elements')
-      .optional(),
-  })
-  .describe('a subject: at, fields, time, timeOf');
+    zone: z.literal('UTC').describe('UTC'),
+  }),
+]);
+
+const subject = object('a subject: at, fields, time, timeOf', {
+  at: pointer('the object or the array that has the status').optional(),
+  fields: some(text('a field name or a JSON Pointer'), 'a list of status fields such as [status]'),
+  time: text('the field with the time of the change').optional(),
+  timeOf: z
+    .literal('new')
+    .describe('new: `time` is the time of the change only in new elements')
+    .optional(),
+});
 
 /**
  * Properties of a list in a description file, all optional. `list` contains the defaults of all lists; each entry of `lists` contains the
@@ -190,64 +175,54 @@ const listKeys = {
   ),
   first: wholeNumber(0, 1_000_000, 'the number of the first page'),
   records: pointer('the place of the records'),
-  total: z
-    .union([
-      place('the number of records'),
-      z.strictObject({
-        path: template('the path of the request'),
-        query: parameters('the query parameters').optional(),
-        at: pointer('the place of the number of records'),
-      }),
-    ])
-    .describe('the number of records: a place, or a request {path, query, at}'),
+  total: either('the number of records: a place, or a request {path, query, at}', [
+    place('the number of records'),
+    z.strictObject({
+      path: template('the path of the request'),
+      query: parameters('the query parameters').optional(),
+      at: pointer('the place of the number of records'),
+    }),
+  ]),
   more: place('whether another page follows'),
   next: place('the cursor or the address of the next page'),
-  reported: z
-    .strictObject({
-      offset: pointer('the offset of the first record').optional(),
-      limit: pointer('the page size').optional(),
-    })
-    .describe('what a response states of its page: offset, limit'),
+  reported: object('what a response states of its page: offset, limit', {
+    offset: pointer('the offset of the first record').optional(),
+    limit: pointer('the page size').optional(),
+  }),
   ok: pointer('the value that is true unless the response reports an error'),
   key: keyFields('the key field, or several with + between them'),
   keys: some(
     keyFields('a field, or several with + between them'),
     'a list of candidates for the key',
   ),
-  updated: z
-    .union([text('a field'), some(text('a field'), 'a list of fields')])
-    .describe('the field with the modification time, or a list of fields'),
+  updated: either('the field with the modification time, or a list of fields', [
+    text('a field'),
+    some(text('a field'), 'a list of fields'),
+  ]),
   created: text('the field with the time of creation'),
-  one: z
-    .strictObject({
-      path: template('the path of a single record').optional(),
-      query: parameters('the query parameters').optional(),
-      record: pointer('the place of the record').optional(),
-      gone: statuses('the statuses that mean that the record does not exist').optional(),
-      keys: z
-        .literal('digits')
-        .describe('digits: only keys that consist of digits can be requested')
-        .optional(),
-    })
-    .describe('how a single record is requested: path, query, record, gone, keys'),
-  deleted: z
-    .strictObject({
-      at: pointer('the place of the mark in a record'),
-      is: z.union([z.string(), z.number(), z.boolean(), z.null()]).describe('a value'),
-    })
-    .describe('how a response shows a deleted record: {at, is}'),
-  arrays: z
-    .record(z.string(), text('the field that identifies an element'))
-    .describe(
-      'names of arrays, each with the field that identifies its elements, such as {lines: id}',
-    ),
-  statuses: z
-    .strictObject({
-      topic: name('the topic after TOPIC_PREFIX').optional(),
-      schema: text('an .avsc file beside this one').optional(),
-      subjects: z.record(z.string(), subject).describe('the subjects by name'),
-    })
-    .describe('status fields: topic, schema, subjects'),
+  one: object('how a single record is requested: path, query, record, gone, keys', {
+    path: template('the path of a single record').optional(),
+    query: parameters('the query parameters').optional(),
+    record: pointer('the place of the record').optional(),
+    gone: statuses('the statuses that mean that the record does not exist').optional(),
+    keys: z
+      .literal('digits')
+      .describe('digits: only keys that consist of digits can be requested')
+      .optional(),
+  }),
+  deleted: object('how a response shows a deleted record: {at, is}', {
+    at: pointer('the place of the mark in a record'),
+    is: either('a value', [z.string(), z.number(), z.boolean(), z.null()]),
+  }),
+  arrays: recordOf(
+    'names of arrays, each with the field that identifies its elements, such as {lines: id}',
+    text('the field that identifies an element'),
+  ),
+  statuses: object('status fields: topic, schema, subjects', {
+    topic: name('the topic after TOPIC_PREFIX').optional(),
+    schema: text('an .avsc file beside this one').optional(),
+    subjects: recordOf('the subjects by name', subject),
+  }),
   types: text('an .avsc file beside this one with the documented fields'),
   quota: quotaText('100/min'),
   agreed: flag('a record absent from two full scans that read the same keys counts as deleted'),
@@ -269,21 +244,16 @@ const claims = z
   .describe('names of claims of the description of a list, such as [key, limit]');
 
 /** Format of the lines that `check --measure` prints. */
-export const measuredFormat = z
-  .strictObject({
-    date: matching(/^\d{4}-\d\d-\d\d$/, 'the day of the measurement, such as 2026-05-01'),
-    lists: z
-      .record(
-        z.string(),
-        z
-          .strictObject({ refuted: claims.optional(), notRefuted: claims.optional() })
-          .describe(
-            'the claims of the description of a list that were refuted, and those that were not',
-          ),
-      )
-      .describe('the measured lists by name'),
-  })
-  .describe('the result of check --measure: date, lists');
+export const measuredFormat = object('the result of check --measure: date, lists', {
+  date: matching(/^\d{4}-\d\d-\d\d$/, 'the day of the measurement, such as 2026-05-01'),
+  lists: recordOf(
+    'the measured lists by name',
+    object('the claims of the description of a list that were refuted, and those that were not', {
+      refuted: claims.optional(),
+      notRefuted: claims.optional(),
+    }),
+  ),
+});
 
 /** Result of `check --measure`: its date and, for each list, the claims of the description that were refuted and those that were not. */
 export type Measured = z.output<typeof measuredFormat>;
@@ -291,34 +261,32 @@ export type Measured = z.output<typeof measuredFormat>;
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
 
 /** Zod schema of a description file, which says how an API is requested and how its responses are read. */
-export const descriptionFormat = z
-  .strictObject({
-    format: z.literal(1).describe('1'),
-    api: name('the name of the API'),
-    namespace: matching(
-      /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/,
-      'the namespace of Avro schemas, such as org.shop',
-    ).optional(),
-    parameters: some(
-      matching(/^[a-z][a-z0-9_]*$/, 'a name such as shop'),
-      'a list of parameters, such as [shop]',
-    ).optional(),
-    headers: parameters('headers of every request').optional(),
-    times: times.optional(),
-    errors: z
-      .record(
-        matching(/^[1-5]\d\d$/, 'an HTTP status'),
-        oneOf(['retry', 'quota', 'token', 'final'], 'the meaning of a status'),
-      )
-      .describe('statuses and what they mean')
-      .optional(),
-    auth: auth,
-    quota: quota,
-    list: list.describe('defaults of all lists').optional(),
-    lists: z.record(name('the name of a list'), list).describe('the lists by name'),
-    measured: measuredFormat.optional(),
-  })
-  .describe('a description: format, api, auth, quota, lists, ...');
+export const descriptionFormat = object('a description: format, api, auth, quota, lists, ...', {
+  format: z.literal(1).describe('1'),
+  api: name('the name of the API'),
+  namespace: matching(
+    /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/,
+    'the namespace of Avro schemas, such as org.shop',
+  ).optional(),
+  parameters: some(
+    matching(/^[a-z][a-z0-9_]*$/, 'a name such as shop'),
+    'a list of parameters, such as [shop]',
+  ).optional(),
+  headers: parameters('headers of every request').optional(),
+  times: times.optional(),
+  errors: z
+    .record(
+      matching(/^[1-5]\d\d$/, 'an HTTP status'),
+      oneOf(['retry', 'quota', 'token', 'final'], 'the meaning of a status'),
+    )
+    .describe('statuses and what they mean')
+    .optional(),
+  auth,
+  quota,
+  list: list.describe('defaults of all lists').optional(),
+  lists: z.record(name('the name of a list'), list).describe('the lists by name'),
+  measured: measuredFormat.optional(),
+});
 
 /** The content of a description file. */
 export type DescriptionFile = z.output<typeof descriptionFormat>;

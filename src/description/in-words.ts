@@ -2,7 +2,7 @@
 
 import { parameterSetting } from './checks.ts';
 import { statusFieldName } from './description.ts';
-import type { ApiDescription, ListDescription } from './description.ts';
+import type { ApiDescription, ListDescription, StatusTableSubject } from './description.ts';
 import { canProveAbsence, levelsInWords, needsKeyOrder, possibleLevels } from './levels.ts';
 import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
@@ -10,14 +10,13 @@ import type { Parameters, Variables } from './template.ts';
 /** Returns a summary of the description in words, as lines of text. */
 export function descriptionInWords(description: ApiDescription): string[] {
   const { api, namespace, parameters, lists } = description;
+  const settings = parameters.map(parameterSetting).join(', ');
   return [
     `API             ${api}, ${lists.length} ${lists.length === 1 ? 'list' : 'lists'}`,
     `login           ${authInWords(description.auth)}`,
     `quota           ${quotaInWords(description.quota)}`,
     `topics          ${api}.<list> (TOPIC_PREFIX replaces ${api}), Avro namespace ${namespace}`,
-    ...(parameters.length > 0
-      ? [`parameters      ${parameters.map(parameterSetting).join(', ')}`]
-      : []),
+    ...texts(settings !== '' && `parameters      ${settings}`),
     ...lists.flatMap((list) => ['', ...listInWords(list, parameters)]),
   ];
 }
@@ -98,23 +97,21 @@ function placeInWords(place: NonNullable<ListDescription['more' | 'total']>): st
 
 function endInWords({ more, next, total, paging }: ListDescription): string {
   if (paging === 'none') return 'one response is the list';
-  const ends = [
-    ...(more === undefined ? [] : [`${placeInWords(more)} reports no further page`]),
-    ...(next === undefined ? [] : [`${placeInWords(next)} shows no next page`]),
-    ...(total === undefined ? [] : [`as many records were read as ${placeInWords(total)} reports`]),
-    paging === 'cursor' || paging === 'link'
-      ? 'a page is empty and shows no other next page'
-      : 'a page is empty',
-  ];
+  const isByNext = paging === 'cursor' || paging === 'link';
+  const ends = texts(
+    more !== undefined && `${placeInWords(more)} reports no further page`,
+    next !== undefined && `${placeInWords(next)} shows no next page`,
+    total !== undefined && `as many records were read as ${placeInWords(total)} reports`,
+    isByNext ? 'a page is empty and shows no other next page' : 'a page is empty',
+  );
   return `the list ends when ${ends.join(', or ')}`;
 }
 
 function reportedInWords({ offset, limit }: NonNullable<ListDescription['reported']>): string {
-  const places = [
-    ...(offset === undefined ? [] : [`${offset} is the offset of a page`]),
-    ...(limit === undefined ? [] : [`${limit} its size`]),
-  ];
-  return places.join(', ');
+  return texts(
+    offset !== undefined && `${offset} is the offset of a page`,
+    limit !== undefined && `${limit} its size`,
+  ).join(', ');
 }
 
 function timesInWords(updated: readonly string[], created: string | undefined): string {
@@ -124,32 +121,29 @@ function timesInWords(updated: readonly string[], created: string | undefined): 
   ].join(', ');
 }
 
-function subjectInWords({
-  name,
-  fields,
-}: {
-  readonly name: string;
-  readonly fields: readonly (readonly string[])[];
-}): string {
+function subjectInWords({ name, fields }: StatusTableSubject): string {
   return `${name} (${fields.map(statusFieldName).join(', ')})`;
 }
 
 function deletionsInWords(list: ListDescription): string {
   const { deleted, one } = list;
-  const levels = possibleLevels(list);
-  const ways = [
-    ...(deleted ? [`a read shows ${deleted.at} as ${JSON.stringify(deleted.is)}`] : []),
-    ...(one ? ['a full scan does not show the record, and two single reads find none'] : []),
-    ...(!one && levels[0] === 'agreed'
-      ? ['a record is absent from two full scans that read the same keys (agreed: true)']
-      : []),
-    ...(!one && levels[0] !== 'agreed' && canProveAbsence(list)
-      ? [
-          `a record is absent from two full scans${canProveAbsence(list, false) ? '' : ' of a list that is sorted by its key'}`,
-        ]
-      : []),
-  ];
+  const ways = texts(
+    deleted && `a read shows ${deleted.at} as ${JSON.stringify(deleted.is)}`,
+    one
+      ? 'a full scan does not show the record, and two single reads find none'
+      : absenceInWords(list),
+  );
   return ways.length > 0 ? ways.join(', or ') : 'none is published';
+}
+
+/** Returns how full scans prove that a record was deleted; undefined if they can't. */
+function absenceInWords(list: ListDescription): string | undefined {
+  if (possibleLevels(list)[0] === 'agreed') {
+    return 'a record is absent from two full scans that read the same keys (agreed: true)';
+  }
+  if (!canProveAbsence(list)) return undefined;
+  const condition = canProveAbsence(list, false) ? '' : ' of a list that is sorted by its key';
+  return `a record is absent from two full scans${condition}`;
 }
 
 /** Returns what the service cannot promise for a list with these properties, one sentence each. */
@@ -159,14 +153,17 @@ function notPromised(list: ListDescription): string[] {
   const needsOrder = needsKeyOrder(list) && !levels.includes('counted');
   const moved =
     'a record that moves between pages while they are read can be missed until the next full scan';
-  return [
-    ...(isUnproven ? [moved] : []),
-    ...(needsOrder ? [`unless the list is sorted by its key, ${moved}`] : []),
-    ...(list.dates
-      ? []
-      : ['changes are found by full scans alone, so states between two of them are not seen']),
-    ...(list.updated.length === 0
-      ? ['a response from a lagging replica cannot be distinguished from a change']
-      : []),
-  ];
+  return texts(
+    isUnproven && moved,
+    needsOrder && `unless the list is sorted by its key, ${moved}`,
+    !list.dates &&
+      'changes are found by full scans alone, so states between two of them are not seen',
+    list.updated.length === 0 &&
+      'a response from a lagging replica cannot be distinguished from a change',
+  );
+}
+
+/** Returns the texts among the values: the others have conditions that do not hold. */
+function texts(...values: readonly (string | false | undefined)[]): string[] {
+  return values.filter((value) => typeof value === 'string');
 }

@@ -1,7 +1,7 @@
 // The limits of requests that a description states, converted to the units in which the service counts: minutes and seconds.
 
 import { loginOf } from './description.ts';
-import type { DescriptionFile } from './format.ts';
+import type { ApiDescription, ListDescription } from './description.ts';
 
 /** Numbers of requests that may start in any minute and in any second; undefined where there is no limit. */
 export interface RequestLimits {
@@ -23,7 +23,7 @@ export interface DescribedQuota {
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
   /** Limits of logins. */
-  readonly login: { readonly perMinute: number; readonly perSecond: number | undefined };
+  readonly login: RequestLimits & { readonly perMinute: number };
 }
 
 /** Limit of logins where the description states none. */
@@ -39,17 +39,18 @@ const MAX_PER_SECOND = 10_000;
  * Returns the request quotas of a description: of the API key or of any list, of each list, and of logins. A list's own quota replaces the
  * API's limits `per list`; the limits `per key` apply as well.
  */
-export function describedQuota(description: {
-  readonly auth: DescriptionFile['auth'];
-  readonly quota: DescriptionFile['quota'];
-  readonly lists: readonly { readonly name: string; readonly quota: string | undefined }[];
+export function describedQuota({
+  auth,
+  quota,
+  lists,
+}: Pick<ApiDescription, 'auth' | 'quota'> & {
+  readonly lists: readonly Pick<ListDescription, 'name' | 'quota'>[];
 }): DescribedQuota {
-  const { auth, quota } = description;
   const limits = typeof quota === 'string' ? [quota] : quota.limits;
   const perList = limits.filter((limit) => limit.endsWith(' per list'));
   const perKey = limits.filter((limit) => !perList.includes(limit));
   const scope = perKey.length > 0 ? 'key' : 'endpoint';
-  const limitsOf = ({ quota: own }: { readonly quota: string | undefined }): RequestLimits => {
+  const limitsOf = (own: string | undefined): RequestLimits => {
     const all = own === undefined ? perList : [own];
     const isAsAll = scope === 'endpoint' && own === undefined;
     const inMinutes = scope === 'key' ? all.filter((limit) => !isPerSecond(limit)) : all;
@@ -63,7 +64,7 @@ export function describedQuota(description: {
     scope,
     perMinute: least((scope === 'key' ? perKey : perList).map(perMinuteOf))!,
     keyPerSecond: secondsOf(perKey),
-    lists: Object.fromEntries(description.lists.map((list) => [list.name, limitsOf(list)])),
+    lists: Object.fromEntries(lists.map((list) => [list.name, limitsOf(list.quota)])),
     login: { perMinute: perMinuteOf(login), perSecond: secondsOf([login]) },
   };
 }
@@ -84,10 +85,7 @@ function isPerSecond(limit: string): boolean {
   return parsed(limit).unit === 's';
 }
 
-function parsed(limit: string): {
-  readonly count: number;
-  readonly unit: keyof typeof UNIT_SECONDS;
-} {
+function parsed(limit: string) {
   const [, count, unit] = /^(\d+)\/(s|min|h|d)/.exec(limit)!;
   return { count: Number(count), unit: unit as keyof typeof UNIT_SECONDS };
 }

@@ -14,7 +14,7 @@ import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { statusChangeSchema } from '../schemas/events/own-records.ts';
 import { listsOf, missingSettings, pathNames, problemsOf, statusTopicOf } from './checks.ts';
 import type { IsSet, Path, Problem } from './checks.ts';
-import type { ApiDescription, ListDescription, StatusTable } from './description.ts';
+import type { ApiDescription, ListDescription } from './description.ts';
 import { descriptionFormat, expected } from './format.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { timeFormat } from './time-format.ts';
@@ -60,22 +60,21 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
   const wrongAlias = wrongAliasIn(document);
   if (wrongAlias) throw invalid([`${at(wrongAlias.position)} ${wrongAlias.message}`]);
 
-  const problems: Problem[] = [];
   const schemas = new Map<string, RecordSchema>();
-  const result = descriptionFormat.safeParse(contentOf(document, at(0)), { error: messageOf });
-  if (result.success) {
-    problems.push(...loadSchemas(result.data, dirname(path), schemas));
-    problems.push(...problemsOf(result.data, schemas));
-    if (isSet) problems.push(...missingSettings(result.data, isSet));
-  } else {
-    problems.push(...result.error.issues.flatMap(problemsOfIssue));
-  }
-  if (problems.length > 0) {
-    const placed = problems.map((each) => ({ ...each, position: positionOf(document, each) }));
-    placed.sort((one, other) => one.position - other.position);
-    throw invalid(placed.map((each) => `${at(each.position)} ${textOf(each)}`));
-  }
-  return descriptionOf(result.data!, schemas);
+  const { data, error } = descriptionFormat.safeParse(contentOf(document, at(0)), {
+    error: messageOf,
+  });
+  const problems = data
+    ? [
+        ...loadSchemas(data, dirname(path), schemas),
+        ...problemsOf(data, schemas),
+        ...(isSet ? missingSettings(data, isSet) : []),
+      ]
+    : error.issues.flatMap(problemsOfIssue);
+  if (data && problems.length === 0) return descriptionOf(data, schemas);
+  const placed = problems.map((each) => ({ ...each, position: positionOf(document, each) }));
+  placed.sort((one, other) => one.position - other.position);
+  throw invalid(placed.map((each) => `${at(each.position)} ${textOf(each)}`));
 }
 
 /** Returns the first YAML alias that has no anchor or is inside the node that it refers to; undefined if there is none. */
@@ -86,18 +85,13 @@ function wrongAliasIn(document: Document): { position: number; message: string }
       const { source } = alias;
       const position = alias.range?.[0] ?? 0;
       const node = alias.resolve(document);
-      if (!node)
-        found = {
-          position,
-          message: `the YAML alias *${source} has no anchor &${source} before it`,
-        };
-      else if (ancestors.includes(node)) {
-        found = {
-          position,
-          message: `the YAML alias *${source} is inside of the value that its anchor &${source} marks, so that the value would contain itself`,
-        };
-      }
-      return found ? visit.BREAK : undefined;
+      const isInside = node && ancestors.includes(node);
+      if (node && !isInside) return undefined;
+      const mistake = isInside
+        ? `is inside of the value that its anchor &${source} marks, so that the value would contain itself`
+        : `has no anchor &${source} before it`;
+      found = { position, message: `the YAML alias *${source} ${mistake}` };
+      return visit.BREAK;
     },
   });
   return found;
@@ -144,11 +138,9 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
-        path: [...place, key],
-        message: issue.message,
-        isKey: true,
-      }));
+      return issue.keys.map((key) => {
+        return { path: [...place, key], message: issue.message, isKey: true };
+      });
     case 'invalid_key':
       return issue.issues.map(({ message }) => ({ path: place, message, isKey: true }));
     case 'invalid_union': {
@@ -197,52 +189,42 @@ function loadSchemas(
   folder: string,
   schemas: Map<string, RecordSchema>,
 ): Problem[] {
-  const named = listsOf(file).flatMap(
-    ([name, { types, statuses }]): [string | undefined, Path][] => [
-      [types, ['lists', name, 'types']],
-      [statuses?.schema, ['lists', name, 'statuses', 'schema']],
-    ],
-  );
-  return named.flatMap(([schemaFile, path]): Problem[] => {
-    if (schemaFile === undefined) return [];
+  const problems: Problem[] = [];
+  const load = (schemaFile: string | undefined, ...path: string[]) => {
+    if (schemaFile === undefined) return;
     try {
       const schema = loadSchema(pathToFileURL(resolve(folder, schemaFile)));
       avro.Type.forSchema(schema as avro.Schema);
       schemas.set(schemaFile, schema);
-      return schema.type === 'record'
-        ? []
-        : [{ path, message: `${schemaFile} is not a record schema` }];
+      if (schema.type === 'record') return;
+      problems.push({ path, message: `${schemaFile} is not a record schema` });
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      const [reason] = (code ?? message).split('\n');
-      return [
-        {
-          path,
-          message: `${schemaFile} (path relative to the description) can't be read as an Avro schema: ${reason}`,
-        },
-      ];
+      const reason = (code ?? message).split('\n')[0]!;
+      const text = `${schemaFile} (path relative to the description) can't be read as an Avro schema: ${reason}`;
+      problems.push({ path, message: text });
     }
-  });
+  };
+  for (const [name, { types, statuses }] of listsOf(file)) {
+    load(types, 'lists', name, 'types');
+    load(statuses?.schema, 'lists', name, 'statuses', 'schema');
+  }
+  return problems;
 }
 
 function descriptionOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ApiDescription {
-  const namespace = file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`;
+  const { api, auth, quota, parameters = [], headers = {}, errors = {}, measured } = file;
+  const namespace = file.namespace ?? `cellarstream.${api.replaceAll('-', '_')}`;
   return {
-    api: file.api,
-    namespace,
-    parameters: file.parameters ?? [],
-    headers: file.headers ?? {},
+    ...{ api, namespace, parameters, headers, errors, auth, quota },
     times: timeFormat(file.times ?? 'iso'),
-    errors: file.errors ?? {},
-    auth: file.auth,
-    quota: file.quota,
     lists: listsOf(file).map(([name, list]) =>
       listOf(name, list, listNamespace(name, namespace), schemas),
     ),
-    ...(file.measured && { measured: file.measured }),
+    ...(measured && { measured }),
   };
 }
 
@@ -252,28 +234,15 @@ function listOf(
   namespace: string,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ListDescription {
-  const { path = '', query = {}, records = '', one, statuses, updated, types } = list;
-  const paging = list.paging ?? 'none';
+  const { key, keys = [], one, statuses, updated = [], types, ...same } = list;
+  const { path = '', query = {}, records = '', paging = 'none' } = list;
   return {
-    name,
-    namespace,
-    path,
+    ...same,
+    ...{ name, namespace, path, query, records, paging },
     method: list.method ?? 'GET',
-    body: list.body,
-    query,
-    dates: list.dates,
-    paging,
-    limit: list.limit,
     first: list.first ?? (paging === 'page' ? 1 : 0),
-    records,
-    total: list.total,
-    more: list.more,
-    next: list.next,
-    reported: list.reported,
-    ok: list.ok,
-    keyCandidates: (list.key === undefined ? list.keys! : [list.key]).map((key) => key.split('+')),
-    updated: updated === undefined ? [] : [updated].flat(),
-    created: list.created,
+    keyCandidates: (key === undefined ? keys : [key]).map((fields) => fields.split('+')),
+    updated: [updated].flat(),
     one: one && {
       path: one.path ?? path,
       query: one.path === undefined ? { ...query, ...one.query } : (one.query ?? {}),
@@ -281,32 +250,20 @@ function listOf(
       gone: one.gone ?? [404],
       digitsOnly: one.keys === 'digits',
     },
-    deleted: list.deleted,
     arrays: list.arrays ?? {},
-    statuses: statuses && statusTableOf(name, statuses, namespace, schemas),
+    statuses: statuses && {
+      topic: statusTopicOf(name, statuses),
+      schema: schemas.get(statuses.schema ?? '') ?? statusChangeSchema(namespace),
+      subjects: Object.entries(statuses.subjects).map(subjectOf),
+    },
     types: types === undefined ? undefined : schemas.get(types),
-    quota: list.quota,
     agreed: list.agreed ?? false,
   };
 }
 
-function statusTableOf(
-  name: string,
-  statuses: NonNullable<ListFile['statuses']>,
-  namespace: string,
-  schemas: ReadonlyMap<string, RecordSchema>,
-): StatusTable {
-  return {
-    topic: statusTopicOf(name, statuses),
-    schema: schemas.get(statuses.schema ?? '') ?? statusChangeSchema(namespace),
-    subjects: Object.entries(statuses.subjects).map(
-      ([subject, { at = '', fields, time, timeOf }]) => ({
-        name: subject,
-        path: pathNames(at),
-        fields: fields.map(pathNames),
-        time,
-        isTimeOfNew: timeOf === 'new',
-      }),
-    ),
-  };
+type SubjectFile = NonNullable<ListFile['statuses']>['subjects'][string];
+
+function subjectOf([name, { at = '', fields, time, timeOf }]: [string, SubjectFile]) {
+  const isTimeOfNew = timeOf === 'new';
+  return { name, path: pathNames(at), fields: fields.map(pathNames), time, isTimeOfNew };
 }

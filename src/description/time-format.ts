@@ -16,17 +16,7 @@ export interface TimeFormat {
 
 /** Returns the format in which an API writes times, as the property `times` of its description states it. */
 export function timeFormat(times: NonNullable<DescriptionFile['times']>): TimeFormat {
-  if (typeof times === 'object') return patternFormat(times.pattern);
-  switch (times) {
-    case 'iso':
-      return ISO;
-    case 'epoch-s':
-      return epochFormat(1_000);
-    case 'epoch-ms':
-      return epochFormat(1);
-    case 'http-date':
-      return HTTP_DATE;
-  }
+  return typeof times === 'object' ? patternFormat(times.pattern) : FORMATS[times];
 }
 
 /** ISO 8601. Written in UTC with milliseconds. A time without a zone is read as UTC, and a date as its midnight. */
@@ -62,6 +52,13 @@ function epochFormat(unitMs: number): TimeFormat {
     write: (ms) => String(Math.floor(dateOf(ms).getTime() / unitMs)),
   };
 }
+
+const FORMATS = {
+  iso: ISO,
+  'epoch-s': epochFormat(1_000),
+  'epoch-ms': epochFormat(1),
+  'http-date': HTTP_DATE,
+};
 
 /**
  * Letter groups that a pattern of times may contain. Each has the position of its value in a time such as `2024-05-01T12:34:56.789Z`: the

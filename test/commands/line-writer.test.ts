@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, it, vi } from 'vitest';
-import { lineWriter } from '../../src/commands/line-writer.ts';
+import { LineWriter } from '../../src/commands/line-writer.ts';
 
 /** A stream whose writes are done when they are told to be. */
 function slowStream() {
@@ -19,7 +19,7 @@ function slowStream() {
 
 it('flush waits for a write that is under way, too', async () => {
   const { stream, chunks, underWay } = slowStream();
-  const lines = lineWriter(stream);
+  const lines = new LineWriter(stream);
   void lines.write('a');
   await vi.waitUntil(() => underWay.length === 1); // by itself
   let isFlushed = false;
@@ -33,7 +33,7 @@ it('flush waits for a write that is under way, too', async () => {
 
 it('flush resolves when nobody reads any more', async () => {
   const { stream, underWay } = slowStream();
-  const lines = lineWriter(stream);
+  const lines = new LineWriter(stream);
   void lines.write('a');
   const flushed = lines.flush();
   underWay[0]!(new Error('EPIPE'));

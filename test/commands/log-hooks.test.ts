@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { fleetAccountLogHooks } from '../../src/commands/fleet-log-hooks.ts';
-import { logHooks } from '../../src/commands/log-hooks.ts';
+import { fleetAccountLogHooks, logHooks } from '../../src/commands/log-hooks.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Lane } from '../../src/observe/hooks.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { expectNotRefuted } from '../../src/commands/refuted.ts';
+import { expectNotRefuted } from '../../src/commands/run.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 
 const folders: string[] = [];

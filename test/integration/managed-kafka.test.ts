@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { logCreator } from 'kafkajs';
 import { Subject, Subscription } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { checkAccount } from '../../src/commands/check-account.ts';
+import { checkAccount } from '../../src/commands/check.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { topicsUnder } from '../../src/consumers/wine-topics.ts';

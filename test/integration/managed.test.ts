@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { lastValueFrom, ReplaySubject, take, toArray } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { run } from '../../src/app.ts';
-import { checkAccount } from '../../src/commands/check-account.ts';
+import { checkAccount } from '../../src/commands/check.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';

@@ -2,7 +2,7 @@ import type { logCreator } from 'kafkajs';
 import { lastValueFrom, ReplaySubject, toArray } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../../src/app.ts';
-import { checkAccount } from '../../src/commands/check-account.ts';
+import { checkAccount } from '../../src/commands/check.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/wine-topics.ts';

@@ -1,3 +1,5 @@
+import type { Services } from '../devstack/services.ts';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
@@ -10,4 +12,16 @@ export function directLoopback(env: Environment): Environment {
   const set = env.no_proxy || env.NO_PROXY;
   const noProxy = [...(set ? [set] : []), ...LOOPBACK].join(',');
   return { no_proxy: noProxy, NO_PROXY: noProxy };
+}
+
+/** Returns the environment of this process with the settings that all services of a demo have. */
+export function demoEnvironment({ brokers, registryUrl }: Services): Environment {
+  return {
+    ...process.env,
+    ...directLoopback(process.env),
+    API_DESCRIPTION: '', // the sandbox is that of the built-in API
+    API_LOGIN_URL: '',
+    KAFKA_BROKERS: brokers.join(','),
+    SCHEMA_REGISTRY_URL: registryUrl,
+  };
 }

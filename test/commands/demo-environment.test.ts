@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { directLoopback } from '../../src/commands/direct-loopback.ts';
+import { directLoopback } from '../../src/commands/demo-environment.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { proxyFor } from '../../src/core/proxies.ts';
 
