@@ -1,7 +1,7 @@
 import type { FleetAccount } from '../observe/fleet-view.ts';
 import type { AccountFiles } from './account-files.ts';
 import type { FleetGroupState } from './fleet-group.ts';
-import type { FleetTopicState } from './fleet-topic-state.ts';
+import type { FleetTopicState } from './fleet-log.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
 
 /** State of a fleet, as seen by a process that is not a member. */

@@ -34,6 +34,13 @@ export const BALANCE_TOLERANCE = 0.1;
  * large, a move nearly swaps the two loads, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
+/** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
+const MAX_DEVIATION = 0.2;
+/**
+ * Minimum improvement for which accounts move while the members stay the same, as a fraction of a member's deviation from the mean load. At
+ * 0.25, moves must reduce the deviation of a member that is out of balance from 0.4 to 0.3 or less; otherwise no account moves.
+ */
+const MIN_IMPROVEMENT = 0.25;
 
 /**
  * Assigns accounts to members. An account stays with its current owner. An account without an owner goes to a member that has its file and
@@ -42,7 +49,24 @@ export const MAX_MOVE_SHARE = 0.75;
  *
  * Deterministic: the order of `members` does not matter.
  */
-export function assign({ members, weights, mayMove }: AssignmentOptions): Assignment {
+export function assign(options: AssignmentOptions): Assignment {
+  return assignedLoads(options).assignment();
+}
+
+/**
+ * Whether accounts should move although no member joined or left: a member is out of balance, and moving accounts would bring it
+ * considerably closer to the mean.
+ */
+export function isImbalanced(fleet: Omit<AssignmentOptions, 'mayMove'>): boolean {
+  const now = assignedLoads({ ...fleet, mayMove: false });
+  const moved = assignedLoads({ ...fleet, mayMove: true });
+  return fleet.members.some((member) => {
+    const off = now.deviationOf(member);
+    return off > MAX_DEVIATION && moved.deviationOf(member) <= (1 - MIN_IMPROVEMENT) * off;
+  });
+}
+
+function assignedLoads({ members, weights, mayMove }: AssignmentOptions): Loads {
   const byId = members.toSorted((a, b) => compare(a.id, b.id));
   const loads = new Loads(byId, (account) => weights.get(account) ?? 1);
   const accounts = [...new Set(byId.flatMap(({ configured }) => [...configured]))].sort(compare);
@@ -58,7 +82,7 @@ export function assign({ members, weights, mayMove }: AssignmentOptions): Assign
     loads.assign(newOwnerFor(account, byId, loads), account);
   }
   if (mayMove) balance(byId, loads);
-  return loads.assignment();
+  return loads;
 }
 
 /**
@@ -158,6 +182,12 @@ class Loads {
 
   mean(): number {
     return this.#total / this.#sums.size;
+  }
+
+  /** Returns the deviation of a member's load from the mean, as a fraction of the mean. */
+  deviationOf(member: Candidate): number {
+    const mean = this.mean();
+    return mean > 0 ? Math.abs(this.loadOf(member) - mean) / mean : 0;
   }
 
   /**

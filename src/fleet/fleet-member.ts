@@ -18,16 +18,15 @@ import { CellarstreamError } from '../core/errors.ts';
 import { membership } from '../kafka/membership/membership.ts';
 import type { Generation } from '../kafka/membership/membership.ts';
 import type { MembershipGroup } from '../kafka/membership/group.ts';
+import { servableAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { FleetAccounts } from './fleet-accounts.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
-import { fleetViewOf } from './fleet-view-of.ts';
+import { reportTombstone } from './report.ts';
+import { apiKeyConflictText, fleetViewOf } from './fleet-view-of.ts';
 import { Leader } from './group-leader.ts';
 import { packMemberMetadata, unpackFleetAssignment } from './member-metadata.ts';
 import type { FleetAssignment } from './member-metadata.ts';
-import { reportTombstone } from './report.ts';
-import { reporting } from './reporting.ts';
-import { apiKeyConflictText } from './api-key-conflicts.ts';
 
 export interface FleetMemberOptions {
   readonly group: MembershipGroup;
@@ -39,7 +38,6 @@ export interface FleetMemberOptions {
    * subscribers.
    */
   readonly stop$: Observable<unknown>;
-  readonly scheduler: SchedulerLike;
 }
 
 /** Session timeout in Kafka's group, in ms. Shorter: pauses of the process cause rebalances. Longer: crashes are detected later. */
@@ -75,6 +73,7 @@ export function runFleetMember(options: FleetMemberOptions): Promise<void> {
  */
 class FleetMember {
   readonly #options: FleetMemberOptions;
+  readonly #scheduler: SchedulerLike;
   readonly #accounts: FleetAccounts;
   readonly #leader: Leader;
   #files: AccountFiles = new Map();
@@ -89,9 +88,10 @@ class FleetMember {
 
   constructor(options: FleetMemberOptions) {
     this.#options = options;
+    this.#scheduler = options.accounts.context.scheduler;
     const onChange = () => this.#changed$.next();
     this.#accounts = new FleetAccounts({ ...options.accounts, onChange });
-    this.#leader = new Leader(options.scheduler);
+    this.#leader = new Leader(this.#scheduler);
   }
 
   async run(): Promise<void> {
@@ -104,7 +104,7 @@ class FleetMember {
         this.#readFiles(),
         accounts.log.following$.pipe(tap(() => this.#changed$.next())),
         this.#takeSteps(),
-        this.#writeReports(),
+        this.#accounts.reporting(this.#onError),
         this.#watchBalance(),
         this.#showFleet(),
       ).pipe(takeUntil(over$));
@@ -117,17 +117,15 @@ class FleetMember {
   }
 
   #membership(): Observable<Generation> {
-    const { group, accounts, scheduler } = this.#options;
-    const { name, context } = accounts;
     return membership({
-      ...{ group, scheduler, sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatMs: HEARTBEAT_MS },
-      memberMetadata: () =>
-        packMemberMetadata({
-          ...{ instance: context.instance, name },
-          ...this.#accounts.memberMetadata(this.#isLeaving ? [] : servableAccounts(this.#files)),
-        }),
+      group: this.#options.group,
+      scheduler: this.#scheduler,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+      heartbeatMs: HEARTBEAT_MS,
+      memberMetadata: () => packMemberMetadata(this.#accounts.memberMetadata()),
       assign: (members) => this.#leader.assign(members),
-      ...{ rejoin$: this.#rejoin$, leave$: this.#leave$ },
+      rejoin$: this.#rejoin$,
+      leave$: this.#leave$,
       onMembershipChange: (isMember) => {
         this.#isMember = isMember;
         this.#changed$.next();
@@ -181,21 +179,11 @@ class FleetMember {
    * an account's phase, and at regular intervals. These steps never overlap. The fleet's topic may first have to be read to its end.
    */
   #takeSteps(): Observable<void> {
-    return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(
+    return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
       exhaustMap(() =>
         this.#accounts.step().catch((error: unknown) => this.#onError(error, STEP_EVERY_MS)),
       ),
     );
-  }
-
-  #writeReports(): Observable<never> {
-    const { accounts, scheduler } = this.#options;
-    const { name, topic, log, context } = accounts;
-    return reporting({
-      ...{ instance: context.instance, name, topic, log, scheduler },
-      report: () => this.#accounts.report(),
-      onRetry: this.#onError,
-    });
   }
 
   /**
@@ -203,12 +191,11 @@ class FleetMember {
    * reports of departed instances.
    */
   #watchBalance(): Observable<unknown> {
-    const { accounts, scheduler } = this.#options;
-    return interval(CHECK_BALANCE_EVERY_MS, scheduler).pipe(
+    return interval(CHECK_BALANCE_EVERY_MS, this.#scheduler).pipe(
       filter(() => this.#isMember && this.#generation?.isLeader === true && !this.#isLeaving),
       tap(() => {
         this.#deleteDepartedReports();
-        if (this.#leader.isRebalanceDue(accounts.log.reports)) this.#rejoin$.next();
+        if (this.#leader.isRebalanceDue(this.#options.accounts.log.reports)) this.#rejoin$.next();
       }),
     );
   }
@@ -222,23 +209,21 @@ class FleetMember {
   }
 
   #showFleet(): Observable<unknown> {
-    const { scheduler } = this.#options;
-    return merge(this.#changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
-      auditTime(VIEW_EVERY_MS, scheduler),
+    return merge(this.#changed$, interval(VIEW_AT_LEAST_EVERY_MS, this.#scheduler)).pipe(
+      auditTime(VIEW_EVERY_MS, this.#scheduler),
       tap(() => this.#show()),
     );
   }
 
   #show(): void {
-    const { accounts, scheduler } = this.#options;
-    const { name, log, fleetHooks } = accounts;
+    const { name, log, fleetHooks } = this.#options.accounts;
     fleetHooks.onFleet?.(
       fleetViewOf({
         ...{ name, accounts: log.accounts, reports: log.reports },
         ...{ assignment: this.#assignment, files: this.#files },
         generation: this.#isMember ? this.#generation?.number : undefined,
         localAccounts: this.#accounts.localAccounts(),
-        now: scheduler.now(),
+        now: this.#scheduler.now(),
       }),
     );
   }
@@ -248,15 +233,14 @@ class FleetMember {
    * the group. If there are no other instances, stops all accounts at once.
    */
   async #handOver(): Promise<void> {
-    const { scheduler } = this.#options;
     this.#isLeaving = true;
     this.#accounts.startLeaving();
     if ((this.#assignment?.members.length ?? 0) > 1) {
       this.#rejoin$.next();
-      const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, scheduler)).pipe(
+      const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
         filter(() => !this.#isAwaited()),
       );
-      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, scheduler)));
+      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, this.#scheduler)));
     }
     await this.#accounts.stopAll();
     this.#leave$.next();
@@ -276,8 +260,4 @@ class FleetMember {
 
   readonly #onError = (error: unknown, delayMs = 0): void =>
     this.#options.accounts.fleetHooks.onRetry?.({ error, count: 1, delayMs });
-}
-
-function servableAccounts(files: AccountFiles): readonly string[] {
-  return [...files].flatMap(([account, file]) => ('config' in file ? [account] : []));
 }

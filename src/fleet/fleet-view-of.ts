@@ -1,11 +1,10 @@
 import type { FleetAccount, FleetView } from '../observe/fleet-view.ts';
 import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
-import type { FleetTopicState } from './fleet-topic-state.ts';
+import type { FleetTopicState } from './fleet-log.ts';
 import { isQuarantined } from './crashes.ts';
 import type { FleetAssignment } from './member-metadata.ts';
 import type { AccountPhase } from './next-step.ts';
-import { apiKeyConflictText } from './api-key-conflicts.ts';
 
 /** Phase of each account at this instance and, if the account failed, its error. The keys are account names. */
 export type LocalAccountPhases = ReadonlyMap<
@@ -103,4 +102,9 @@ function failureOf(
   const own = localAccounts.get(account);
   if (own) return own.error === undefined ? undefined : describeError(own.error);
   return instance === undefined ? undefined : reports.get(instance)?.accounts[account]?.failed;
+}
+
+/** Returns the error text for an account that has the same API key as another account. */
+export function apiKeyConflictText(account: string, other: string): string {
+  return `${account}.env: API_KEY is also in ${other}.env at another instance: give all instances the same files in ACCOUNTS_DIR`;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { defer, lastValueFrom, takeUntil } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { logCreator } from 'kafkajs';
 import type { AccountsOptions } from '../config/accounts.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
@@ -36,14 +36,13 @@ export interface FleetOptions {
    * late subscribers.
    */
   readonly stop$: Observable<unknown>;
-  readonly fleetHooks?: FleetHooks;
+  readonly fleetHooks: FleetHooks;
   /**
    * Creates the hooks that observe an account, and the function that returns the account's current figures. Called when the account is
    * assigned to this instance.
    */
   readonly watch: FleetAccountsOptions['watch'];
-  readonly scheduler?: SchedulerLike;
-  readonly kafkaLog?: logCreator;
+  readonly kafkaLog: logCreator;
 }
 
 /** Returns an instance's name: `INSTANCE_NAME`, or else the host's name followed by a random suffix. */
@@ -58,8 +57,8 @@ export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): 
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at any time.
  */
 export async function runFleet(options: FleetOptions): Promise<void> {
-  const { config, name, source, stop$, fleetHooks = {}, watch, kafkaLog } = options;
-  const { scheduler = steadyScheduler } = options;
+  const { config, name, source, stop$, fleetHooks, watch, kafkaLog } = options;
+  const scheduler = steadyScheduler;
   const names = topicNames(config.topics.sharedPrefix);
   const instance = randomUUID();
   const unlock = lockFolder(config.stateDir);
@@ -83,9 +82,13 @@ export async function runFleet(options: FleetOptions): Promise<void> {
       accounts: {
         context: { instance, work, scheduler },
         folders: warmFolders(config.stateDir, scheduler),
-        ...{ name, topic: names.fleet, log, watch, fleetHooks },
+        name,
+        topic: names.fleet,
+        log,
+        watch,
+        fleetHooks,
       },
-      ...{ stop$, scheduler },
+      stop$,
     });
   } finally {
     log.close();

@@ -101,7 +101,6 @@ export class FleetInstance {
       group: groupOf(group, toGroup, scheduler, (id) => (this.memberId = id)),
       files$: this.#files$,
       stop$: this.#stop$,
-      scheduler,
       accounts: {
         ...{
           name,
