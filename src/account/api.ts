@@ -40,8 +40,7 @@ import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
-  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
-    Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
+  readonly description: ApiDescription;
   readonly loginLimit: Limit;
   /**
    * Reports sent requests and their responses, to count the requests that other processes send for a list: the remaining quota in the
@@ -94,12 +93,6 @@ export interface ApiList {
   ) => ListRequest;
 }
 
-/**
- * Observations about the responses of a list, which all requests of the list share: unreadable texts, page sizes and failing list offsets.
- * They are options of {@link decodedList}.
- */
-type ListFindings = Required<Pick<DecodedListOptions, 'texts' | 'plan' | 'failingOffsets'>>;
-
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
@@ -115,12 +108,8 @@ const LAST_RENEWAL_MS = 5_000;
 
 export function openApi(options: ApiOptions): Api {
   const { config, description, loginLimit, scheduler, bodies, hooks = {} } = options;
-  const {
-    dispatcher: connections = connectionsTo(config),
-    maySend,
-    random = Math.random,
-    stateDir,
-  } = options;
+  const { maySend, random = Math.random, stateDir } = options;
+  const connections = options.dispatcher ?? connectionsTo(config);
   const dispatcher = maySend ? leased(connections, maySend) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
     onAnswer: (answer) => hooks.onRequest?.({ what, ...answer }),
@@ -177,50 +166,35 @@ export function openApi(options: ApiOptions): Api {
    * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
    * Shared by all requests of this account.
    */
-  const findings = new Map<string, ListFindings>(
-    description.lists.map((list) => [
-      list.name,
-      {
-        texts: new UnreadableTexts(),
-        plan: new PagePlan(list),
-        failingOffsets: new FailingOffsets(),
-      },
-    ]),
+  const findings = new Map(
+    description.lists.map((list) => {
+      const [texts, plan] = [new UnreadableTexts(), new PagePlan(list)];
+      return [list.name, { texts, plan, failingOffsets: new FailingOffsets() }];
+    }),
   );
+  const requestPlan = (list: ListDescription) =>
+    new RequestPlan({ ...shared, list, headers: description.headers });
   return {
     tokens,
     list: (list) => {
       const resource = list.name;
-      const requests = new RequestPlan({ ...shared, list, headers: description.headers });
-      const common = {
-        ...shared,
-        logicalClock: logicalClock(),
-        hooks: hooksOf(resource, resource),
-      };
+      const requests = requestPlan(list);
+      const clock = logicalClock();
+      const common = { ...shared, logicalClock: clock, hooks: hooksOf(resource, resource) };
       const found = findings.get(resource)!;
       const onSend = options.reportsOf?.(resource);
       const request = pageRequest(requests, {
-        ...common,
-        ...{ tokens, ages, bodies, rules },
+        ...{ ...common, tokens, ages, bodies, rules },
         ...(onSend && { onSend }),
       });
+      const listOptions = { ...common, ...found, cleanNext, list, url: requests.url, request };
       return {
-        clock: common.logicalClock,
-        plan: found.plan,
-        pages: (options) =>
-          decodedList({
-            ...common,
-            ...found,
-            cleanNext,
-            list,
-            url: requests.url,
-            request,
-            ...options,
-          }),
+        ...{ clock, plan: found.plan },
+        pages: (options) => decodedList({ ...listOptions, ...options }),
       };
     },
     request: (list) =>
-      pageRequest(new RequestPlan({ ...shared, list, headers: description.headers }), {
+      pageRequest(requestPlan(list), {
         ...{ ...shared, hooks: hooksOf(list.name, list.name), tokens, ages, rules },
       }),
     close: async () => {

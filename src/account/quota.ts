@@ -1,7 +1,6 @@
 import type { SchedulerLike } from 'rxjs';
 import { LEASE_RENEWAL_MARGIN_MS, LEASE_MS } from './ledger/ledger.ts';
-import type { Ledger } from './ledger/ledger.ts';
-import type { QuotaLedger } from './ledger/quota-ledger.ts';
+import type { Ledger, QuotaLedger } from './ledger/ledger.ts';
 import {
   latestArrivalsIn,
   quotaDeclarationsIn,

@@ -129,7 +129,6 @@ async function withQuota(
     batchSizes: sizes,
     patienceMs: QUOTA_PATIENCE_MS,
     kafkaPatienceMs: KAFKA_TIMEOUT_MS,
-    scheduler,
     onUndeclared: (error) => (uncounted = error),
   });
   const quota = quotas({ config, scheduler, ledger: guest.permits });

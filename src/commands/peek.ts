@@ -74,7 +74,6 @@ export async function peekCommand(
         },
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_TIMEOUT_MS,
-        scheduler,
         onUndeclared: (error) =>
           logger.warn(
             { event: 'uncounted', err: error },

@@ -19,24 +19,22 @@ export interface ClientCredentials {
   readonly scope: string | undefined;
 }
 
-interface TokenErrors {
-  /** Prefix of the names of the endpoint's settings, such as `KAFKA_OAUTH`. */
-  readonly settings: string;
-  /** Name of the setting with the file of certificate authorities. */
-  readonly ca: string;
-  /** Code of the errors that are temporary, such as a connection failure: a later request to the token endpoint may succeed. */
-  readonly unreachable: ErrorCode;
-  /** Code of errors that last until an operator changes the settings or the identity provider. */
-  readonly refused: ErrorCode;
-}
-
 /** How the client sends its secret: `basic` in an `Authorization` header, `post` in the form body. */
 type ClientAuth = 'basic' | 'post';
 
 /** An OAuth 2 token endpoint and how to connect to it. */
 export interface TokenEndpoint {
   readonly credentials: ClientCredentials;
-  readonly errors: TokenErrors;
+  readonly errors: {
+    /** Prefix of the names of the endpoint's settings, such as `KAFKA_OAUTH`. */
+    readonly settings: string;
+    /** Name of the setting with the file of certificate authorities. */
+    readonly ca: string;
+    /** Code of the errors that are temporary, such as a connection failure: a later request to the token endpoint may succeed. */
+    readonly unreachable: ErrorCode;
+    /** Code of errors that last until an operator changes the settings or the identity provider. */
+    readonly refused: ErrorCode;
+  };
   readonly dispatcher: Dispatcher;
 }
 
