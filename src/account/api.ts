@@ -131,33 +131,31 @@ export function openApi(options: ApiOptions): Api {
     stateDir !== undefined && refreshGrantOf(description)
       ? new RefreshTokenFile(join(stateDir, 'refresh-token'))
       : undefined;
-  const loginTokens = () =>
-    tokenSource({
-      login: login({
-        ...shared,
-        ...{ description, credentials },
-        ...(refreshTokens && { refreshTokens }),
-        loginUrl: new URL(config.loginUrl),
-        keyPatienceMs: config.keyPatienceMs,
-        limit: loginLimit,
-        rules,
-        hooks: hooksOf('login'),
-      }),
-      scheduler,
-      onToken: ({ lifeMs, serverTime, askedAt }) => {
-        const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
-        hooks.onLogin?.({ lifeMs, aheadMs });
-        // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
-        ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
-      },
-      onPaced: (token, delayMs) => {
-        const error = loginRateError(config.loginUrl, token);
-        hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
-      },
-    });
   const cleanNext = credentialRemover(auth);
   const tokens = hasLogin(description)
-    ? loginTokens()
+    ? tokenSource({
+        login: login({
+          ...shared,
+          ...{ description, credentials },
+          ...(refreshTokens && { refreshTokens }),
+          loginUrl: new URL(config.loginUrl),
+          keyPatienceMs: config.keyPatienceMs,
+          limit: loginLimit,
+          rules,
+          hooks: hooksOf('login'),
+        }),
+        scheduler,
+        onToken: ({ lifeMs, serverTime, askedAt }) => {
+          const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
+          hooks.onLogin?.({ lifeMs, aheadMs });
+          // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
+          ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
+        },
+        onPaced: (token, delayMs) => {
+          const error = loginRateError(config.loginUrl, token);
+          hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
+        },
+      })
     : staticCredentials({
         ...{ auth, scheduler, keyPatienceMs: config.keyPatienceMs },
         variables: () => ({ ...config.parameters, ...credentials() }),
@@ -168,7 +166,8 @@ export function openApi(options: ApiOptions): Api {
    */
   const findings = new Map(
     description.lists.map((list) => {
-      const [texts, plan] = [new UnreadableTexts(), new PagePlan(list)];
+      const texts = new UnreadableTexts();
+      const plan = new PagePlan(list);
       return [list.name, { texts, plan, failingOffsets: new FailingOffsets() }];
     }),
   );

@@ -190,10 +190,8 @@ export class Quota {
  * requests than the quota's capacity make no difference.
  */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
-  const newest = requests.toSorted((a, b) => b.at - a.at);
-  const times: number[] = [];
-  for (const { at, count } of newest) {
-    for (let k = 0; k < count && times.length < most; k++) times.push(at);
-  }
-  return times;
+  return requests
+    .toSorted((a, b) => b.at - a.at)
+    .flatMap(({ at, count }) => Array.from({ length: Math.min(count, most) }, () => at))
+    .slice(0, most);
 }

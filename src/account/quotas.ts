@@ -65,15 +65,6 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/**
- * A limit of requests per second. Its requests are neither stored nor declared in the ledger; instead, a process that claims the account
- * waits until the requests of the previous owner do not count any more.
- */
-interface SecondLimit {
-  readonly bucket: SharedBucket;
-  readonly capacity: number;
-}
-
 /** Opens the quotas of one account at the API. Request times are stored, so that the next process counts this one's requests. */
 export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
@@ -93,7 +84,11 @@ export class Quotas {
   /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
-  readonly #secondLimits: SecondLimit[] = [];
+  /**
+   * The limits of requests per second. Their requests are neither stored nor declared in the ledger; instead, a process that claims the
+   * account waits until the requests of the previous owner do not count any more.
+   */
+  readonly #secondLimits: { readonly bucket: SharedBucket; readonly capacity: number }[] = [];
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
   readonly #requested = new Set<Resource>();

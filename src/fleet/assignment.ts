@@ -115,18 +115,21 @@ function newOwnerFor(account: string, members: readonly Candidate[], loads: Load
 
 /** Moves accounts while a move brings two members' loads closer together, starting with the members furthest from the mean. */
 function balance(members: readonly Candidate[], loads: Loads): void {
-  for (;;) {
-    const byLoad = members.toSorted((a, b) => loads.loadOf(b) - loads.loadOf(a));
-    const move = firstDefined(byLoad, (from) =>
-      firstDefined(byLoad.toReversed(), (to) => {
-        const account = loads.isImbalanced(from, to) ? bestMove(from, to, loads) : undefined;
-        return account === undefined ? undefined : { from, to, account };
-      }),
-    );
-    if (!move) return;
+  for (let move = nextMove(members, loads); move; move = nextMove(members, loads)) {
     loads.unassign(move.from, move.account);
     loads.assign(move.to, move.account);
   }
+}
+
+function nextMove(members: readonly Candidate[], loads: Loads) {
+  const byLoad = members.toSorted((a, b) => loads.loadOf(b) - loads.loadOf(a));
+  for (const from of byLoad) {
+    for (const to of byLoad.toReversed()) {
+      const account = loads.isImbalanced(from, to) ? bestMove(from, to, loads) : undefined;
+      if (account !== undefined) return { from, to, account };
+    }
+  }
+  return undefined;
 }
 
 /**
@@ -207,17 +210,6 @@ class Loads {
   assignment(): Assignment {
     return new Map([...this.#given].map(([id, accounts]) => [id, [...accounts].sort(compare)]));
   }
-}
-
-function firstDefined<In, Out>(
-  all: readonly In[],
-  look: (one: In) => Out | undefined,
-): Out | undefined {
-  for (const one of all) {
-    const found = look(one);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 /** Compares two texts by UTF-16 code units, so that the order does not depend on the machine's locale. */

@@ -5,7 +5,6 @@ import { servableAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { isFenced } from './account-run.ts';
 import type { FleetLog } from './fleet-log.ts';
-import type { LocalAccountPhases } from './fleet-view-of.ts';
 import { isQuarantined } from './crashes.ts';
 import { LocalAccount } from './local-account.ts';
 import type { GroupGeneration, LocalAccountOptions, SharedByAccounts } from './local-account.ts';
@@ -137,13 +136,8 @@ export class FleetAccounts {
     );
   }
 
-  localAccounts(): LocalAccountPhases {
-    return new Map(
-      [...this.#accounts].map(([account, { run }]) => [
-        account,
-        { doing: run.phase, error: run.failure?.error },
-      ]),
-    );
+  get localAccounts(): ReadonlyMap<string, LocalAccount> {
+    return this.#accounts;
   }
 
   /** Called when the instance begins to leave the fleet, which changes {@link memberMetadata}. */

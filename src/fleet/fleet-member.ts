@@ -23,7 +23,7 @@ import type { AccountFiles } from './account-files.ts';
 import { FleetAccounts } from './fleet-accounts.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
 import { reportTombstone } from './report.ts';
-import { apiKeyConflictText, fleetViewOf } from './fleet-view-of.ts';
+import { accountViews, apiKeyConflictText } from './account-views.ts';
 import { Leader } from './group-leader.ts';
 import { packMemberMetadata, unpackFleetAssignment } from './member-metadata.ts';
 import type { FleetAssignment } from './member-metadata.ts';
@@ -59,19 +59,10 @@ const CHECK_BALANCE_EVERY_MS = 15_000;
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * Runs an instance as a member of the fleet's Kafka group until `stop$` emits. Resolves once this instance has released its accounts to
- * other instances and has left the group. Accounts that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no
- * other instance, all accounts are stopped at once.
- */
-export function runFleetMember(options: FleetMemberOptions): Promise<void> {
-  return new FleetMember(options).run();
-}
-
-/**
  * An instance as a member of the fleet's Kafka group: it joins the group, takes part in generations, and finally leaves. While leaving, the
  * instance reports no account files to the group, so that the next generation assigns its accounts to other instances.
  */
-class FleetMember {
+export class FleetMember {
   readonly #options: FleetMemberOptions;
   readonly #scheduler: SchedulerLike;
   readonly #accounts: FleetAccounts;
@@ -94,6 +85,10 @@ class FleetMember {
     this.#leader = new Leader(this.#scheduler);
   }
 
+  /**
+   * Runs this instance until `stop$` emits. Resolves once it has released its accounts to other instances and has left the group. Accounts
+   * that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no other instance, all accounts are stopped at once.
+   */
   async run(): Promise<void> {
     const { accounts, stop$ } = this.#options;
     try {
@@ -217,15 +212,17 @@ class FleetMember {
 
   #show(): void {
     const { name, log, fleetHooks } = this.#options.accounts;
-    fleetHooks.onFleet?.(
-      fleetViewOf({
-        ...{ name, accounts: log.accounts, reports: log.reports },
-        ...{ assignment: this.#assignment, files: this.#files },
-        generation: this.#isMember ? this.#generation?.number : undefined,
-        localAccounts: this.#accounts.localAccounts(),
+    const [assignment, files] = [this.#assignment, this.#files];
+    fleetHooks.onFleet?.({
+      instance: name,
+      generation: this.#isMember ? this.#generation?.number : undefined,
+      instances: (assignment?.members ?? []).map((member) => member.name).sort(),
+      accounts: accountViews({
+        ...{ accounts: log.accounts, reports: log.reports, assignment, files },
+        localAccounts: this.#accounts.localAccounts,
         now: this.#scheduler.now(),
       }),
-    );
+    });
   }
 
   /**
@@ -252,9 +249,10 @@ class FleetMember {
    * assigned.
    */
   #isAwaited(): boolean {
-    return [...this.#accounts.localAccounts()].some(
-      ([account, { doing }]) =>
-        (doing === 'running' || doing === 'stopping') && this.#assignment?.accounts.has(account),
+    return [...this.#accounts.localAccounts].some(
+      ([account, { run }]) =>
+        (run.phase === 'running' || run.phase === 'stopping') &&
+        this.#assignment?.accounts.has(account),
     );
   }
 

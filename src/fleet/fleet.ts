@@ -21,7 +21,7 @@ import type { FleetAccountsOptions } from './fleet-accounts.ts';
 import { fleetGroupId } from './fleet-group.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetLog } from './fleet-log.ts';
-import { runFleetMember } from './fleet-member.ts';
+import { FleetMember } from './fleet-member.ts';
 import { warmFolders } from './warm-folders.ts';
 
 /** Options of {@link runFleet}. */
@@ -76,7 +76,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     const isThere = await lastValueFrom(topics$, { defaultValue: undefined });
     if (!isThere) return;
     const work = accountWork({ instance, clients, signals, scheduler });
-    await runFleetMember({
+    const member = new FleetMember({
       group: membershipGroup(clients.kafka, fleetGroupId(config.topics.sharedPrefix)),
       files$: watchAccounts({ ...source, config, scheduler }),
       accounts: {
@@ -90,6 +90,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
       },
       stop$,
     });
+    await member.run();
   } finally {
     log.close();
     clients.connections.close();

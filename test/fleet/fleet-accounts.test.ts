@@ -129,7 +129,7 @@ describe('an account whose file changes', () => {
     await setFile(undefined, 100);
     expect(pages()).toEqual([]);
     expect(
-      [...accounts.localAccounts().values()].filter(({ doing }) => doing === 'running').length,
+      [...accounts.localAccounts.values()].filter(({ run }) => run.phase === 'running').length,
     ).toBe(0);
   });
 

@@ -22,13 +22,10 @@ export interface GuestOptions extends Pick<
 }
 
 /** A command, such as `check`, that sends requests to the API beside the service. It must be closed after its last request. */
-export interface Guest {
-  readonly permits: GuestPermits;
-  readonly close: () => Promise<void>;
-}
+export type Guest = ReturnType<typeof openGuest>;
 
 /**
- * How long {@link Guest.close} waits for the final declaration, in ms. Without a final declaration, the permits that the guest has not used
+ * How long `close` of the guest waits for the final declaration, in ms. Without a final declaration, the permits that the guest has not used
  * count against the quota until they expire.
  */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
@@ -37,7 +34,7 @@ const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
  * Opens a guest: a process that uses an account's quota beside the service. Its requests need permits, which it gets from the service or,
  * if no service runs, declares itself.
  */
-export function openGuest(options: GuestOptions): Guest {
+export function openGuest(options: GuestOptions) {
   const { kafka, config, batchSizes } = options;
   const scheduler = steadyScheduler;
   const { account } = config;
