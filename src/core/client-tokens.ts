@@ -1,6 +1,7 @@
 // Requests access tokens with the OAuth 2 client credentials grant.
 
 import { decodeJwt } from 'jose';
+import type { JWTPayload } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
@@ -209,19 +210,19 @@ function serverMessage(value: unknown, { clientSecret }: ClientCredentials): str
  * the local time to its `exp`.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
-  const { exp, iat } = claimsOf(token);
+  const claims = claimsOf(token);
+  const [exp, iat] = [Number(claims.exp), Number(claims.iat)]; // NaN if the token has no such claim
   const hasLife = typeof expiresIn === 'string' || typeof expiresIn === 'number';
   const granted = hasLife ? Number(expiresIn) * 1_000 : NaN;
   const lives = [granted, (exp - iat) * 1_000, exp * 1_000 - now].filter((life) => life > 0);
   return Math.min(MAX_LIFE_MS, ...(lives.length > 0 ? lives : [DEFAULT_LIFE_MS]));
 }
 
-function claimsOf(token: string): { readonly exp: number; readonly iat: number } {
+function claimsOf(token: string): JWTPayload {
   try {
-    const { exp = NaN, iat = NaN } = decodeJwt(token);
-    return { exp: Number(exp), iat: Number(iat) };
+    return decodeJwt(token);
   } catch {
-    return { exp: NaN, iat: NaN }; // tokens need not be JWTs
+    return {}; // tokens need not be JWTs
   }
 }
 

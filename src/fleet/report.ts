@@ -110,14 +110,11 @@ export function accountReport(input: AccountReportInput): AccountReport {
 export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
   const accounts = Object.entries(now);
   if (accounts.length !== Object.keys(before).length) return true;
-  return accounts.some(([account, report]) => {
-    const known = before[account];
-    return !known || hasChanged(report, known);
-  });
+  return accounts.some(([account, report]) => hasChanged(report, before[account]));
 }
 
-function hasChanged(now: AccountReport, before: AccountReport): boolean {
-  if (now.weight !== before.weight || now.failed !== before.failed) return true;
+function hasChanged(now: AccountReport, before: AccountReport | undefined): boolean {
+  if (!before || now.weight !== before.weight || now.failed !== before.failed) return true;
   if (now.prefix !== before.prefix) return true;
   if (!now.figures || !before.figures) return now.figures !== before.figures;
   const [a, b] = [now.figures, before.figures];
