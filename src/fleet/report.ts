@@ -114,7 +114,7 @@ export function isReportable(now: Report['accounts'], before: Report['accounts']
 }
 
 function hasChanged(now: AccountReport, before: AccountReport | undefined): boolean {
-  if (!before || now.weight !== before.weight || now.failed !== before.failed) return true;
+  if (now.weight !== before?.weight || now.failed !== before.failed) return true;
   if (now.prefix !== before.prefix) return true;
   if (!now.figures || !before.figures) return now.figures !== before.figures;
   const [a, b] = [now.figures, before.figures];
