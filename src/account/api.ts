@@ -109,7 +109,15 @@ const LAST_RENEWAL_MS = 5_000;
 export function openApi(options: ApiOptions): Api {
   const { config, description, loginLimit, scheduler, bodies, hooks = {} } = options;
   const { maySend, random = Math.random, stateDir } = options;
-  const connections = options.dispatcher ?? connectionsTo(config);
+  const connections =
+    options.dispatcher ??
+    httpConnections({
+      ...{ ca: config.ca, proxies: config.proxies },
+      connections: MAX_API_CONNECTIONS,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      responseTimeoutMs: RESPONSE_TIMEOUT_MS,
+      onread: sharedReads(),
+    });
   const dispatcher = maySend ? leased(connections, maySend) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
     onAnswer: (answer) => hooks.onRequest?.({ what, ...answer }),
@@ -214,15 +222,4 @@ function loginRateError(loginUrl: string, token: Token | undefined): Cellarstrea
     'API_ANSWER',
     `several logins at ${loggableAddress(new URL(loginUrl))} within a minute${life}: the next login is delayed. If this persists, the API's tokens expire too early or are refused: contact the operators of the API`,
   );
-}
-
-function connectionsTo({ ca, proxies }: ApiConfig): Dispatcher {
-  return httpConnections({
-    ca,
-    connections: MAX_API_CONNECTIONS,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    responseTimeoutMs: RESPONSE_TIMEOUT_MS,
-    onread: sharedReads(),
-    proxies,
-  });
 }

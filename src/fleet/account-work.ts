@@ -7,12 +7,7 @@ import type { ServeAccountOptions } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
 import { BodyPool } from '../streams/http/body.ts';
 
-export interface AccountWork {
-  /** Restores the account's images into the local store while another instance serves the account. */
-  readonly warm: (config: AccountConfig, signal: AbortSignal) => Promise<void>;
-  /** Claims the account and serves it until `stop$` emits; `stop$` must replay its first value. */
-  readonly serve: (serving: ServeOptions) => Promise<void>;
-}
+export type AccountWork = ReturnType<typeof accountWork>;
 
 export interface ServeOptions extends Required<
   Pick<ServeAccountOptions, 'stop$' | 'pollNow$' | 'hooks' | 'sideMessages'>
@@ -33,13 +28,17 @@ const OPENING_TIMEOUT_MS = 5_000;
 
 export function accountWork(
   parts: Pick<ServeAccountOptions, 'instance' | 'clients' | 'signals' | 'scheduler'>,
-): AccountWork {
+) {
   const { instance, clients, scheduler } = parts;
   const opening = openingQueue(scheduler);
   const bodies = new BodyPool();
   return {
-    warm: (config, signal) => warmAccount({ config, clients, instance, signal }),
-    serve: (serving) => serveAccount({ ...parts, ...serving, bodies, opening }),
+    /** Restores the account's images into the local store while another instance serves the account. */
+    warm: (config: AccountConfig, signal: AbortSignal): Promise<void> =>
+      warmAccount({ config, clients, instance, signal }),
+    /** Claims the account and serves it until `stop$` emits; `stop$` must replay its first value. */
+    serve: (serving: ServeOptions): Promise<void> =>
+      serveAccount({ ...parts, ...serving, bodies, opening }),
   };
 }
 

@@ -194,7 +194,7 @@ export class FleetAccounts {
     if (run.phase === 'nothing') {
       // The changed file may have solved the problem. Without this message the quarantine ends after an hour.
       if (this.#isAssigned(account) && this.#isQuarantined(account))
-        this.#announcements.released(account).catch(() => undefined);
+        this.#announcements.announce(account, 'released').catch(() => undefined);
       this.#remove(account, here);
       onChange();
     } else if (run.phase !== 'stopping') {

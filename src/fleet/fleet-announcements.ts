@@ -44,12 +44,9 @@ export class FleetAnnouncements {
     return this.#send({ type: 'asks', ...this.#common(account), generation, owner });
   }
 
-  released(account: string): Promise<void> {
-    return this.#send({ type: 'released', ...this.#common(account) });
-  }
-
-  quarantined(account: string): Promise<void> {
-    return this.#send({ type: 'quarantined', ...this.#common(account) });
+  /** Announces that the account is released (not served any more) or quarantined (not served for a while, after several crashes). */
+  announce(account: string, type: 'released' | 'quarantined'): Promise<void> {
+    return this.#send({ type, ...this.#common(account) });
   }
 
   /**

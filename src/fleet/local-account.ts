@@ -196,7 +196,7 @@ export class LocalAccount {
     if (this.#quarantineBasis === this.#topicState) return;
     this.#quarantineBasis = this.#topicState;
     this.#handoverSince = undefined;
-    announcements.quarantined(account).then(
+    announcements.announce(account, 'quarantined').then(
       () => fleetHooks.onQuarantined?.({ account }),
       () => (this.#quarantineBasis = undefined), // the next step tries again
     );
@@ -220,7 +220,7 @@ export class LocalAccount {
     const { context, announcements } = this.#options;
     const owner = this.#topicState?.owner;
     if (this.run.phase !== 'nothing' || (owner && owner.instance !== context.instance)) return;
-    announcements.released(this.config.account).catch(() => undefined); // without it, the next owner claims after the release timeout
+    announcements.announce(this.config.account, 'released').catch(() => undefined); // without it, the next owner claims after the release timeout
   }
 
   /**
