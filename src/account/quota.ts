@@ -58,7 +58,8 @@ export class Quota {
   readonly storedStarts: RecentStarts | undefined;
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
-  #isComplete: boolean;
+  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
+  isComplete: boolean;
   #waitsUntil = -Infinity;
 
   constructor(options: QuotaOptions) {
@@ -70,7 +71,7 @@ export class Quota {
     this.storedStarts = storedStarts;
     this.#scheduler = scheduler;
     this.#ledger = part;
-    this.#isComplete = storedStarts?.isReliable ?? true;
+    this.isComplete = storedStarts?.isReliable ?? true;
     this.bucket = sharedBucket({
       capacity,
       windowMs: WINDOW_MS,
@@ -92,11 +93,6 @@ export class Quota {
       share: Math.min(capacity, Math.max(isLogin ? 1 : lists, forGuests)),
     });
     if (!part) this.#countStored(); // with a ledger, `inherit` counts before any request starts
-  }
-
-  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
-  get isComplete(): boolean {
-    return this.#isComplete;
   }
 
   /** Counts requests that other processes may have sent. Also declares them in the ledger, and stores them for the next process. */
@@ -130,7 +126,7 @@ export class Quota {
     else this.countOthers(latestArrivalsIn(this.name, sent));
     for (const guest of guests) this.countOthers(latestArrivalsIn(this.name, guest));
     if (!isByFile) this.#spreadFree();
-    if (sent) this.#isComplete = true;
+    if (sent) this.isComplete = true;
   }
 
   /**
@@ -138,7 +134,7 @@ export class Quota {
    * full quota window ({@link WINDOW_MS}).
    */
   waitFullWindow(): void {
-    this.#isComplete = true;
+    this.isComplete = true;
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
   }
 

@@ -145,7 +145,9 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       );
       const late$ = interval(READ_TIMEOUT_MS, scheduler).pipe(
         tap((count) => {
-          onRetry({ error: unreadError(topic), count: count + 1, delayMs: 0 });
+          const message = `${topic} was not read to its end in ${READ_TIMEOUT_MS / 1_000} s: it is read over another connection`;
+          const error = new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
+          onRetry({ error, count: count + 1, delayMs: 0 });
           stalled$.next();
         }),
         ignoreElements(),
@@ -155,11 +157,6 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
     send: (message) => producer.send(topic, message),
     close: () => producer.close(),
   };
-}
-
-function unreadError(topic: string): CellarstreamError {
-  const message = `${topic} was not read to its end in ${READ_TIMEOUT_MS / 1_000} s: it is read over another connection`;
-  return new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
 }
 
 const MISSING_TOPIC_ADVICE =

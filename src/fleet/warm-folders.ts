@@ -22,12 +22,11 @@ const RETENTION_MS = 3_600_000;
  */
 export function warmFolders(stateDir: string, scheduler: SchedulerLike) {
   /** Time at which each account's folder became unused, in ms on the scheduler's clock; Infinity while it is in use. */
-  const unused = new Map<string, number>();
-  for (const entry of readdirSync(stateDir, { withFileTypes: true })) {
-    if (entry.isDirectory() && hasImages(join(stateDir, entry.name))) {
-      unused.set(entry.name, scheduler.now());
-    }
-  }
+  const unused = new Map(
+    readdirSync(stateDir, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && hasImages(join(stateDir, entry.name)))
+      .map(({ name }) => [name, scheduler.now()]),
+  );
   return {
     /** Marks the account's folder as in use: the account is assigned to this instance. */
     use: (account: string): void => void unused.set(account, Infinity),

@@ -260,10 +260,8 @@ export class Ledger {
     this.#leaseEnd = end;
     for (const [name, quota] of this.#quotas) quota.leaseBegan(quotas[name]?.more ?? 0);
     this.#renewing?.unsubscribe();
-    this.#renewing = this.#options.scheduler.schedule(
-      () => this.#renew(),
-      Math.max(0, this.leaseRemainingMs() - LEASE_RENEWAL_MARGIN_MS),
-    );
+    const delayMs = Math.max(0, this.leaseRemainingMs() - LEASE_RENEWAL_MARGIN_MS);
+    this.#renewing = this.#options.scheduler.schedule(() => this.#renew(), delayMs);
   }
 
   /**

@@ -103,8 +103,10 @@ export class PermitSource {
       const { batch, runner } = attempt;
       if (batch && Object.values(batch.counts).some((count) => count > 0)) return batch;
       const waitedMs = scheduler.now() - startedAt;
-      if (waitedMs > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs))
-        throw noPermitsError(account, runner);
+      if (waitedMs > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs)) {
+        const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
+        throw new CellarstreamError('NO_PERMITS', message, { context: { account } });
+      }
       await firstValueFrom(timer(RETRY_PAUSE_MS * (0.5 + random()), scheduler));
     }
   }
@@ -172,11 +174,6 @@ const NO_PERMITS_REASONS: Readonly<Record<PermitAttempt['runner'], string>> = {
   silent:
     'an instance of the service runs the account, but does not respond: try again once it responds, or stop it. Also check that the clocks of both machines agree',
 };
-
-function noPermitsError(account: string, runner: PermitAttempt['runner']): CellarstreamError {
-  const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
-  return new CellarstreamError('NO_PERMITS', message, { context: { account } });
-}
 
 function requestedPermits(demands: QuotaDemands): Record<string, number> {
   const wanted = Object.entries(demands).filter(([, { requested }]) => requested > 0);
