@@ -11,9 +11,8 @@ import { Stamps } from '../streams/records/stamps.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Api, ApiList } from './api.ts';
-import { personalFieldsOf } from './personal-fields-of.ts';
+import { personalFieldsOf, unmatchedFields } from './personal-fields-of.ts';
 import type { Quotas } from './quotas.ts';
-import { unmatchedFields } from './unmatched-fields.ts';
 
 /** One account at the API: its token, its quotas, and its lists with personal fields hidden. */
 export interface Account {
@@ -68,8 +67,7 @@ export function openAccount(options: {
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
       const inspect =
-        onUnmatchedField &&
-        unmatchedFields({ pii, volatile: volatile.pointers, resource, onUnmatchedField });
+        onUnmatchedField && unmatchedFields(pii, resource, volatile.pointers, onUnmatchedField);
       return {
         clock,
         plan,

@@ -40,8 +40,7 @@ import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
-  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
-    Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
+  readonly description: ApiDescription;
   readonly loginLimit: Limit;
   /**
    * Reports sent requests and their responses, to count the requests that other processes send for a list: the remaining quota in the
@@ -94,12 +93,6 @@ export interface ApiList {
   ) => ListRequest;
 }
 
-/**
- * Observations about the responses of a list, which all requests of the list share: unreadable texts, page sizes and failing list offsets.
- * They are options of {@link decodedList}.
- */
-type ListFindings = Required<Pick<DecodedListOptions, 'texts' | 'plan' | 'failingOffsets'>>;
-
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
@@ -115,12 +108,16 @@ const LAST_RENEWAL_MS = 5_000;
 
 export function openApi(options: ApiOptions): Api {
   const { config, description, loginLimit, scheduler, bodies, hooks = {} } = options;
-  const {
-    dispatcher: connections = connectionsTo(config),
-    maySend,
-    random = Math.random,
-    stateDir,
-  } = options;
+  const { maySend, random = Math.random, stateDir } = options;
+  const connections =
+    options.dispatcher ??
+    httpConnections({
+      ...{ ca: config.ca, proxies: config.proxies },
+      connections: MAX_API_CONNECTIONS,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      responseTimeoutMs: RESPONSE_TIMEOUT_MS,
+      onread: sharedReads(),
+    });
   const dispatcher = maySend ? leased(connections, maySend) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
     onAnswer: (answer) => hooks.onRequest?.({ what, ...answer }),
@@ -142,33 +139,31 @@ export function openApi(options: ApiOptions): Api {
     stateDir !== undefined && refreshGrantOf(description)
       ? new RefreshTokenFile(join(stateDir, 'refresh-token'))
       : undefined;
-  const loginTokens = () =>
-    tokenSource({
-      login: login({
-        ...shared,
-        ...{ description, credentials },
-        ...(refreshTokens && { refreshTokens }),
-        loginUrl: new URL(config.loginUrl),
-        keyPatienceMs: config.keyPatienceMs,
-        limit: loginLimit,
-        rules,
-        hooks: hooksOf('login'),
-      }),
-      scheduler,
-      onToken: ({ lifeMs, serverTime, askedAt }) => {
-        const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
-        hooks.onLogin?.({ lifeMs, aheadMs });
-        // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
-        ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
-      },
-      onPaced: (token, delayMs) => {
-        const error = loginRateError(config.loginUrl, token);
-        hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
-      },
-    });
   const cleanNext = credentialRemover(auth);
   const tokens = hasLogin(description)
-    ? loginTokens()
+    ? tokenSource({
+        login: login({
+          ...shared,
+          ...{ description, credentials },
+          ...(refreshTokens && { refreshTokens }),
+          loginUrl: new URL(config.loginUrl),
+          keyPatienceMs: config.keyPatienceMs,
+          limit: loginLimit,
+          rules,
+          hooks: hooksOf('login'),
+        }),
+        scheduler,
+        onToken: ({ lifeMs, serverTime, askedAt }) => {
+          const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
+          hooks.onLogin?.({ lifeMs, aheadMs });
+          // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
+          ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
+        },
+        onPaced: (token, delayMs) => {
+          const error = loginRateError(config.loginUrl, token);
+          hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
+        },
+      })
     : staticCredentials({
         ...{ auth, scheduler, keyPatienceMs: config.keyPatienceMs },
         variables: () => ({ ...config.parameters, ...credentials() }),
@@ -177,50 +172,36 @@ export function openApi(options: ApiOptions): Api {
    * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
    * Shared by all requests of this account.
    */
-  const findings = new Map<string, ListFindings>(
-    description.lists.map((list) => [
-      list.name,
-      {
-        texts: new UnreadableTexts(),
-        plan: new PagePlan(list),
-        failingOffsets: new FailingOffsets(),
-      },
-    ]),
+  const findings = new Map(
+    description.lists.map((list) => {
+      const texts = new UnreadableTexts();
+      const plan = new PagePlan(list);
+      return [list.name, { texts, plan, failingOffsets: new FailingOffsets() }];
+    }),
   );
+  const requestPlan = (list: ListDescription) =>
+    new RequestPlan({ ...shared, list, headers: description.headers });
   return {
     tokens,
     list: (list) => {
       const resource = list.name;
-      const requests = new RequestPlan({ ...shared, list, headers: description.headers });
-      const common = {
-        ...shared,
-        logicalClock: logicalClock(),
-        hooks: hooksOf(resource, resource),
-      };
+      const requests = requestPlan(list);
+      const clock = logicalClock();
+      const common = { ...shared, logicalClock: clock, hooks: hooksOf(resource, resource) };
       const found = findings.get(resource)!;
       const onSend = options.reportsOf?.(resource);
       const request = pageRequest(requests, {
-        ...common,
-        ...{ tokens, ages, bodies, rules },
+        ...{ ...common, tokens, ages, bodies, rules },
         ...(onSend && { onSend }),
       });
+      const listOptions = { ...common, ...found, cleanNext, list, url: requests.url, request };
       return {
-        clock: common.logicalClock,
-        plan: found.plan,
-        pages: (options) =>
-          decodedList({
-            ...common,
-            ...found,
-            cleanNext,
-            list,
-            url: requests.url,
-            request,
-            ...options,
-          }),
+        ...{ clock, plan: found.plan },
+        pages: (options) => decodedList({ ...listOptions, ...options }),
       };
     },
     request: (list) =>
-      pageRequest(new RequestPlan({ ...shared, list, headers: description.headers }), {
+      pageRequest(requestPlan(list), {
         ...{ ...shared, hooks: hooksOf(list.name, list.name), tokens, ages, rules },
       }),
     close: async () => {
@@ -241,15 +222,4 @@ function loginRateError(loginUrl: string, token: Token | undefined): Cellarstrea
     'API_ANSWER',
     `several logins at ${loggableAddress(new URL(loginUrl))} within a minute${life}: the next login is delayed. If this persists, the API's tokens expire too early or are refused: contact the operators of the API`,
   );
-}
-
-function connectionsTo({ ca, proxies }: ApiConfig): Dispatcher {
-  return httpConnections({
-    ca,
-    connections: MAX_API_CONNECTIONS,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    responseTimeoutMs: RESPONSE_TIMEOUT_MS,
-    onread: sharedReads(),
-    proxies,
-  });
 }

@@ -1,7 +1,6 @@
 import type { SchedulerLike } from 'rxjs';
 import { LEASE_RENEWAL_MARGIN_MS, LEASE_MS } from './ledger/ledger.ts';
-import type { Ledger } from './ledger/ledger.ts';
-import type { QuotaLedger } from './ledger/quota-ledger.ts';
+import type { Ledger, QuotaLedger } from './ledger/ledger.ts';
 import {
   latestArrivalsIn,
   quotaDeclarationsIn,
@@ -59,7 +58,8 @@ export class Quota {
   readonly storedStarts: RecentStarts | undefined;
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
-  #isComplete: boolean;
+  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
+  isComplete: boolean;
   #waitsUntil = -Infinity;
 
   constructor(options: QuotaOptions) {
@@ -71,7 +71,7 @@ export class Quota {
     this.storedStarts = storedStarts;
     this.#scheduler = scheduler;
     this.#ledger = part;
-    this.#isComplete = storedStarts?.isReliable ?? true;
+    this.isComplete = storedStarts?.isReliable ?? true;
     this.bucket = sharedBucket({
       capacity,
       windowMs: WINDOW_MS,
@@ -93,11 +93,6 @@ export class Quota {
       share: Math.min(capacity, Math.max(isLogin ? 1 : lists, forGuests)),
     });
     if (!part) this.#countStored(); // with a ledger, `inherit` counts before any request starts
-  }
-
-  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
-  get isComplete(): boolean {
-    return this.#isComplete;
   }
 
   /** Counts requests that other processes may have sent. Also declares them in the ledger, and stores them for the next process. */
@@ -131,7 +126,7 @@ export class Quota {
     else this.countOthers(latestArrivalsIn(this.name, sent));
     for (const guest of guests) this.countOthers(latestArrivalsIn(this.name, guest));
     if (!isByFile) this.#spreadFree();
-    if (sent) this.#isComplete = true;
+    if (sent) this.isComplete = true;
   }
 
   /**
@@ -139,7 +134,7 @@ export class Quota {
    * full quota window ({@link WINDOW_MS}).
    */
   waitFullWindow(): void {
-    this.#isComplete = true;
+    this.isComplete = true;
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
   }
 
@@ -191,10 +186,8 @@ export class Quota {
  * requests than the quota's capacity make no difference.
  */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
-  const newest = requests.toSorted((a, b) => b.at - a.at);
-  const times: number[] = [];
-  for (const { at, count } of newest) {
-    for (let k = 0; k < count && times.length < most; k++) times.push(at);
-  }
-  return times;
+  return requests
+    .toSorted((a, b) => b.at - a.at)
+    .flatMap(({ at, count }) => Array.from({ length: Math.min(count, most) }, () => at))
+    .slice(0, most);
 }

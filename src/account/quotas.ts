@@ -29,9 +29,6 @@ import type { HttpResponse } from '../streams/http/http.ts';
 
 export type { Lanes } from './lanes.ts';
 
-/** Functions of a quota that serve guests (other processes that use the API key, such as `check`). */
-export type GuestQuota = Pick<Quota, 'guests' | 'countOthers' | 'storeForSuccessor'>;
-
 export interface QuotasOptions {
   readonly config: Pick<Config, 'description' | 'quota' | 'account' | 'poll' | 'resources'>;
   readonly scheduler: SchedulerLike;
@@ -68,15 +65,6 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/**
- * A limit of requests per second. Its requests are neither stored nor declared in the ledger; instead, a process that claims the account
- * waits until the requests of the previous owner do not count any more.
- */
-interface SecondLimit {
-  readonly bucket: SharedBucket;
-  readonly capacity: number;
-}
-
 /** Opens the quotas of one account at the API. Request times are stored, so that the next process counts this one's requests. */
 export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
@@ -88,14 +76,19 @@ export function quotas(options: QuotasOptions): Quotas {
  */
 export class Quotas {
   readonly #options: QuotasOptions;
+  /** Limit of logins. */
+  readonly login: Limit;
   readonly #login: Quota;
-  readonly #loginLimit: Limit;
   readonly #described: DescribedQuota;
   readonly #rules: AnswerRules;
   /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
-  readonly #secondLimits: SecondLimit[] = [];
+  /**
+   * The limits of requests per second. Their requests are neither stored nor declared in the ledger; instead, a process that claims the
+   * account waits until the requests of the previous owner do not count any more.
+   */
+  readonly #secondLimits: { readonly bucket: SharedBucket; readonly capacity: number }[] = [];
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
   readonly #requested = new Set<Resource>();
@@ -108,15 +101,11 @@ export class Quotas {
     this.#described = describedQuota(config.description);
     this.#rules = new AnswerRules(config.description);
     this.#keySecond = this.#secondLimit(this.#described.keyPerSecond);
-    const { login } = this.#described;
     this.#login = this.#open(LOGIN_QUOTA, config.quota.loginsPerMinute, 1);
-    this.#loginLimit = this.#login.bucket.together(this.#secondLimit(login.perSecond));
+    const loginsPerSecond = this.#secondLimit(this.#described.login.perSecond);
+    this.login = this.#login.bucket.together(loginsPerSecond);
     ledger?.guestDeclarations$?.subscribe((guests) => this.#countGuests(guests));
     if (ledger) this.#listQuotas();
-  }
-
-  get login(): Limit {
-    return this.#loginLimit;
   }
 
   /**
@@ -184,15 +173,13 @@ export class Quotas {
    * Returns the quota with this name, from which guest processes are granted permits: `login`, a list's name, or `all` if the server counts
    * by API key. Undefined if there is no quota with this name.
    */
-  guestQuota(name: string): GuestQuota | undefined {
+  guestQuota(name: string): Quota | undefined {
     if (name === LOGIN_QUOTA) return this.#login;
     const { description, quota, resources } = this.#options.config;
-    const resource =
-      name === SHARED_QUOTA && quota.scope === 'key'
-        ? resources[0]
-        : description.lists.find((list) => list.name === name)?.name;
-    const { quotas: ofList = [] } = resource === undefined ? {} : this.#listOf(resource);
-    return (name === SHARED_QUOTA ? ofList[0] : ofList.at(-1))?.quota;
+    if (name === SHARED_QUOTA && quota.scope === 'key')
+      return this.#listOf(resources[0]!).quotas[0]!.quota;
+    const list = description.lists.find((each) => each.name === name);
+    return list && this.#listOf(list.name).quotas.at(-1)!.quota;
   }
 
   /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */
@@ -210,14 +197,11 @@ export class Quotas {
   }
 
   #open(name: string, capacity: number, lists: number): Quota {
-    const { config, scheduler, stateDir, ledger } = this.#options;
-    const folder = stateDir === undefined ? undefined : join(stateDir, 'quota', config.account);
-    const {
-      storedStartsOf = folder === undefined
-        ? undefined
-        : (file: string) => recentStarts(join(folder, file), capacity),
-    } = this.#options;
-    const storedStarts = storedStartsOf?.(name, capacity);
+    const { config, scheduler, stateDir, storedStartsOf, ledger } = this.#options;
+    const inFolder = (folder: string) =>
+      recentStarts(join(folder, 'quota', config.account, name), capacity);
+    const storedStarts =
+      storedStartsOf?.(name, capacity) ?? (stateDir === undefined ? undefined : inFolder(stateDir));
     return new Quota({ name, capacity, lists, scheduler, storedStarts, ledger });
   }
 

@@ -16,16 +16,40 @@ import {
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import { PAUSES, pauseMs } from '../core/retries.ts';
+import type { Offsets } from '../kafka/log.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { singleFlight } from '../core/single-flight.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
-import { signalMessage } from '../sinks/signals/signals.ts';
-import type { CertifyAck, PermitsRequest, ResyncAck } from '../sinks/signals/signals.ts';
+import { parseSignal, signalMessage, SIGNAL_DAYS } from '../sinks/signals/signals.ts';
+import type {
+  CertifyAck,
+  CertifyRequest,
+  PermitsRequest,
+  ResyncAck,
+  ResyncRequest,
+  Signal,
+} from '../sinks/signals/signals.ts';
 import type { Message } from '../sinks/sink.ts';
-import { jobsOf, PendingJobs } from './pending-jobs.ts';
-import type { CertifyJob, ResyncJob, SignalJob } from './pending-jobs.ts';
 
-export type { CertifyJob, ResyncJob } from './pending-jobs.ts';
+/** The part of a request for new certificates (published count and digest of live keys) that concerns one list. */
+export interface CertifyJob {
+  readonly id: string;
+  readonly resource: string;
+}
+
+/** The part of a resync request (to publish records again) that concerns one list. */
+export interface ResyncJob extends CertifyJob {
+  /** Key of the single record to publish again; null: the whole list. */
+  readonly key: string | null;
+  /** Time in epoch ms: only records modified then or later are published again; null: all records are. */
+  readonly since: number | null;
+}
+
+/** The part of a resync or certificate request that concerns one list. */
+type SignalJob =
+  ({ readonly type: 'resync' } & ResyncJob) | ({ readonly type: 'certify' } & CertifyJob);
+
+type JobRequest = ResyncRequest | CertifyRequest;
 
 /** Outcome of a resync request, as reported in its acknowledgement. */
 export type ResyncOutcome = Pick<ResyncAck, 'status' | 'message'>;
@@ -65,6 +89,10 @@ export interface SignalJobsOptions {
   readonly onPermitsRequest?: (request: PermitsRequest) => void;
 }
 
+/** Maximum number of pending requests from the signals topic. Further ones are ignored, so that memory stays bounded. */
+const MAX_PENDING_REQUESTS = 1_000;
+const DAY_MS = 86_400_000;
+
 /**
  * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
  * runs again. Requests that are acknowledged are not handled again.
@@ -100,10 +128,9 @@ export class SignalJobs {
   });
 
   constructor(options: SignalJobsOptions) {
-    const { account, resources, scheduler, hooks } = options;
     this.#options = options;
-    this.#inDoubt = new Set(resources);
-    this.#pending = new PendingJobs(account, () => scheduler.now(), hooks.onSignalIgnored);
+    this.#inDoubt = new Set(options.resources);
+    this.#pending = new PendingJobs(options);
     this.following$ = merge(this.#follow(), this.#refuseForeign());
   }
 
@@ -229,3 +256,111 @@ export class SignalJobs {
 type OfRequest = 'id' | 'account' | 'resource' | 'at';
 /** Type and outcome of an acknowledgement, without the fields that {@link OfRequest} names. */
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;
+
+/**
+ * Requests in the signals topic, for one account, that are not acknowledged yet: resyncs and certificates. A request is pending from its
+ * message on until it is acknowledged for each list that it names. Messages of the topic that were not read yet are not considered.
+ */
+class PendingJobs {
+  readonly #options: SignalJobsOptions;
+  /** Pending requests by id. `left` contains the lists for which the request is not acknowledged yet. */
+  readonly #requests = new Map<string, { request: JobRequest; left: Set<string> }>();
+  /** Next offset to read in each partition of the signals topic, by partition. */
+  readonly #readTo = new Map<number, bigint>();
+
+  constructor(options: SignalJobsOptions) {
+    this.#options = options;
+  }
+
+  /** Offsets from which to continue reading the topic. */
+  get position(): Offsets {
+    return new Map(this.#readTo);
+  }
+
+  /** Resets the position after the signals topic was deleted and recreated, so that it is read from its beginning. */
+  topicRecreated(): void {
+    this.#readTo.clear();
+  }
+
+  /**
+   * Applies a batch of messages of the signals topic. Messages that were applied before are skipped. Calls the hook `onSignalIgnored` with
+   * each message that is not a valid signal, and with each request that exceeds {@link MAX_PENDING_REQUESTS}.
+   *
+   * @returns the new requests in the batch, including those that later messages of the batch acknowledge.
+   */
+  apply({ partition, messages, next }: SignalBatch): (JobRequest | PermitsRequest)[] {
+    const readTo = this.#readTo.get(partition) ?? 0n;
+    if (next <= readTo) return [];
+    this.#readTo.set(partition, next);
+    const requests: (JobRequest | PermitsRequest)[] = [];
+    for (const message of messages) {
+      if (BigInt(message.offset) < readTo) continue;
+      try {
+        requests.push(...this.#applySignal(parseSignal(message)));
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#options.hooks.onSignalIgnored?.({ partition, offset: message.offset, reason });
+      }
+    }
+    return requests;
+  }
+
+  #applySignal(signal: Signal): (JobRequest | PermitsRequest)[] {
+    if (signal.account !== this.#options.account) return [];
+    const { type } = signal;
+    if (type === 'permits') return [signal];
+    if (type === 'resync' || type === 'certify') return this.#add(signal) ? [signal] : [];
+    if (type === 'resync-ack' || type === 'certify-ack') this.acknowledged(signal);
+    return [];
+  }
+
+  #add(request: JobRequest): boolean {
+    const { id, resources } = request;
+    if (this.#requests.has(id) || this.#isOld(request)) return false;
+    if (this.#requests.size >= MAX_PENDING_REQUESTS) {
+      throw new Error(
+        `${MAX_PENDING_REQUESTS} requests to resync or certify are pending already: send this one again later`,
+      );
+    }
+    this.#requests.set(id, { request, left: new Set(resources) });
+    return true;
+  }
+
+  /**
+   * Whether a request is ignored because it is older than the topic's retention time. Kafka deletes whole segments, so such a request may
+   * still be readable although its acknowledgement has been deleted. It must not be carried out again.
+   */
+  #isOld({ requested_at }: JobRequest): boolean {
+    return Date.parse(requested_at) < this.#options.scheduler.now() - SIGNAL_DAYS * DAY_MS;
+  }
+
+  acknowledged({ id, resource }: { readonly id: string; readonly resource: string }): void {
+    const left = this.#requests.get(id)?.left;
+    left?.delete(resource);
+    if (left?.size === 0) this.#requests.delete(id);
+  }
+
+  isPending({ id, resource }: SignalJob): boolean {
+    return this.#requests.get(id)?.left.has(resource) ?? false;
+  }
+
+  /** Returns the jobs of all pending requests, oldest request first. Jobs for lists that are already acknowledged are included. */
+  all(): SignalJob[] {
+    return [...this.#requests.values()].flatMap(({ request }) => jobsOf(request));
+  }
+}
+
+/** Splits a request into one job for each list that it names. */
+function jobsOf(request: JobRequest): SignalJob[] {
+  const { id, type } = request;
+  const resources = [...new Set(request.resources)];
+  if (type === 'certify') return resources.map((resource) => ({ type, id, resource }));
+  const { order_number, since } = request;
+  return resources.map((resource) => ({
+    type,
+    id,
+    resource,
+    key: order_number === null ? null : String(BigInt(order_number)),
+    since: since === null ? null : Date.parse(since),
+  }));
+}

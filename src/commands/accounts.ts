@@ -1,10 +1,10 @@
 import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
-import { accountOverviews, hasProblem } from '../fleet/account-overviews.ts';
-import type { AccountOverview } from '../fleet/account-overviews.ts';
+import { accountOverviews, hasProblem } from '../fleet/account-views.ts';
+import type { AccountOverview } from '../fleet/account-views.ts';
 import { readFleetGroupState } from '../fleet/fleet-group.ts';
-import { readFleetTopic } from '../fleet/fleet-topic-state.ts';
+import { readFleetTopic } from '../fleet/fleet-log.ts';
 import type { AccountFiles } from '../fleet/account-files.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';

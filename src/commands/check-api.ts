@@ -130,7 +130,6 @@ async function withQuota(
     batchSizes: { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(sizes) },
     patienceMs: QUOTA_PATIENCE_MS,
     kafkaPatienceMs: KAFKA_TIMEOUT_MS,
-    scheduler,
     onUndeclared: (error) => (uncounted = error),
   });
   const quota = quotas({ config, scheduler, ledger: guest.permits });

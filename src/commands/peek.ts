@@ -69,7 +69,6 @@ export async function peekCommand(
         batchSizes: { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: requests, [resource]: requests },
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_TIMEOUT_MS,
-        scheduler,
         onUndeclared: (error) =>
           logger.warn(
             { event: 'uncounted', err: error },

@@ -57,19 +57,6 @@ interface CachedToken extends AccessToken {
   readonly renewAt: number;
   readonly youngUntil: number;
 }
-type AccessTokenState =
-  | { readonly name: 'idle'; readonly held?: CachedToken | undefined }
-  | {
-      readonly name: 'asking';
-      readonly held?: CachedToken | undefined;
-      readonly answer: Promise<CachedToken>;
-    }
-  | {
-      readonly name: 'failed';
-      readonly held?: CachedToken | undefined;
-      readonly error: Error;
-      readonly until: number;
-    };
 
 /**
  * Provides access tokens of a client. A token is requested when it is needed; only one request is in flight at a time. The token is shared
@@ -78,7 +65,11 @@ type AccessTokenState =
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   readonly #now: () => number;
-  #state: AccessTokenState = { name: 'idle' };
+  #held: CachedToken | undefined;
+  /** The response to the request in flight. */
+  #answer: Promise<CachedToken> | undefined;
+  /** Error of the newest failed request, and the time before which no other one is sent. */
+  #failure: { readonly error: Error; readonly until: number } | undefined;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -91,17 +82,17 @@ export class AccessTokens {
    * @throws The error of `request`. If the response takes more than 3 s: a CellarstreamError whose code is the option `unreachable`.
    */
   async get(): Promise<AccessToken> {
-    const { held } = this.#state;
+    const held = this.#held;
     if (held && this.#now() < held.renewAt) return held;
     try {
       const { issuer, unreachable } = this.#options;
       // The token request goes on: a later call gets its response.
-      return await within(WAIT_MS, this.#answer(), () => {
+      return await within(WAIT_MS, this.#requested(), () => {
         const message = `no answer from ${issuer} in ${WAIT_MS / 1_000} s`;
         return new CellarstreamError(unreachable, message);
       });
     } catch (error) {
-      const leftMs = held && this.#state.held === held ? held.expiresAt - this.#now() : 0;
+      const leftMs = held && this.#held === held ? held.expiresAt - this.#now() : 0;
       if (!held || leftMs <= 0) throw error;
       this.#options.onRenewalFailed?.(error, leftMs);
       return held;
@@ -113,25 +104,27 @@ export class AccessTokens {
    * because the server may not know it yet.
    */
   forget(value: string): void {
-    const { held } = this.#state;
-    if (held?.value !== value || this.#now() < held.youngUntil) return;
-    this.#state = { ...this.#state, held: undefined };
+    if (this.#held?.value !== value || this.#now() < this.#held.youngUntil) return;
+    this.#held = undefined;
   }
 
-  #answer(): Promise<CachedToken> {
-    const state = this.#state;
-    if (state.name === 'asking') return state.answer;
-    if (state.name === 'failed' && this.#now() < state.until) return Promise.reject(state.error);
-    const answer = this.#request();
-    this.#state = { name: 'asking', held: state.held, answer };
-    answer.then(
-      (held) => (this.#state = { name: 'idle', held }),
+  /** Returns the response to the request in flight. If there is none, sends a request, or rejects shortly after a failed one. */
+  #requested(): Promise<CachedToken> {
+    if (this.#answer) return this.#answer;
+    if (this.#failure && this.#now() < this.#failure.until)
+      return Promise.reject(this.#failure.error);
+    this.#answer = this.#request();
+    this.#answer.then(
+      (held) => {
+        this.#held = held;
+        this.#answer = undefined;
+      },
       (error: Error) => {
-        const until = this.#now() + PAUSE_MS;
-        this.#state = { name: 'failed', held: this.#state.held, error, until };
+        this.#failure = { error, until: this.#now() + PAUSE_MS };
+        this.#answer = undefined;
       },
     );
-    return answer;
+    return this.#answer;
   }
 
   async #request(): Promise<CachedToken> {

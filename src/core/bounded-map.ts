@@ -1,32 +1,27 @@
 /** A map of limited size that drops its oldest entries. */
-export interface BoundedMap<K, V> {
-  readonly get: (key: K) => V | undefined;
-  readonly set: (key: K, value: V) => void;
-  readonly delete: (key: K) => void;
-  readonly size: () => number;
-}
+export type BoundedMap<K, V> = Readonly<ReturnType<typeof boundedMap<K, V>>>;
 
 /**
  * Creates a map of at most `most` entries. At least the newest `most / 2` entries are retained. Older entries are dropped together, each
  * time another `most / 2` entries have been set. Dropping only the oldest entry of a Map at each insertion would be slow, because V8 scans
  * past the slots of deleted entries.
  */
-export function boundedMap<K, V>(most: number): BoundedMap<K, V> {
+export function boundedMap<K, V>(most: number) {
   let newer = new Map<K, V>();
   let older = new Map<K, V>();
   return {
-    get: (key) => newer.get(key) ?? older.get(key),
-    set: (key, value) => {
+    get: (key: K): V | undefined => newer.get(key) ?? older.get(key),
+    set: (key: K, value: V): void => {
       older.delete(key);
       newer.set(key, value);
       if (newer.size < most / 2) return;
       older = newer;
       newer = new Map();
     },
-    delete: (key) => {
+    delete: (key: K): void => {
       newer.delete(key);
       older.delete(key);
     },
-    size: () => newer.size + older.size,
+    size: (): number => newer.size + older.size,
   };
 }

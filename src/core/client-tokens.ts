@@ -1,6 +1,7 @@
 // Requests access tokens with the OAuth 2 client credentials grant.
 
 import { decodeJwt } from 'jose';
+import type { JWTPayload } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
@@ -19,33 +20,23 @@ export interface ClientCredentials {
   readonly scope: string | undefined;
 }
 
-interface TokenErrors {
-  /** Prefix of the names of the endpoint's settings, such as `KAFKA_OAUTH`. */
-  readonly settings: string;
-  /** Name of the setting with the file of certificate authorities. */
-  readonly ca: string;
-  /** Code of the errors that are temporary, such as a connection failure: a later request to the token endpoint may succeed. */
-  readonly unreachable: ErrorCode;
-  /** Code of errors that last until an operator changes the settings or the identity provider. */
-  readonly refused: ErrorCode;
-}
-
 /** How the client sends its secret: `basic` in an `Authorization` header, `post` in the form body. */
 type ClientAuth = 'basic' | 'post';
 
 /** An OAuth 2 token endpoint and how to connect to it. */
 export interface TokenEndpoint {
   readonly credentials: ClientCredentials;
-  readonly errors: TokenErrors;
+  readonly errors: {
+    /** Prefix of the names of the endpoint's settings, such as `KAFKA_OAUTH`. */
+    readonly settings: string;
+    /** Name of the setting with the file of certificate authorities. */
+    readonly ca: string;
+    /** Code of the errors that are temporary, such as a connection failure: a later request to the token endpoint may succeed. */
+    readonly unreachable: ErrorCode;
+    /** Code of errors that last until an operator changes the settings or the identity provider. */
+    readonly refused: ErrorCode;
+  };
   readonly dispatcher: Dispatcher;
-}
-
-interface TokenRequest extends TokenEndpoint {
-  readonly auth: ClientAuth;
-  /** Whether the endpoint has granted a token before. If it has, a response without a token (a 404, a web page) is a temporary error. */
-  readonly hasGranted: boolean;
-  /** Current time, in epoch ms. */
-  readonly now: number;
 }
 
 /** Maximum time for a token request and its response, in ms. If it is too small, requests to slow identity providers always time out. */
@@ -57,6 +48,12 @@ const TIMEOUT_MS = 10_000;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 /** Maximum length of a text that is copied from a token response to an error message, in characters. */
 const MAX_TEXT_LENGTH = 200;
+
+/** HTTP statuses below 500, and OAuth error codes, after which a later request may succeed. */
+const TEMPORARY: ReadonlySet<unknown> = new Set([
+  ...[408, 425, 429],
+  ...['temporarily_unavailable', 'server_error'],
+]);
 
 /** Lifetime that is assumed for a token without a plausible lifetime, in ms. */
 const DEFAULT_LIFE_MS = 60_000;
@@ -77,7 +74,7 @@ export function clientTokens(
   let auth: ClientAuth = 'basic';
   let hasGranted = false;
   const requestBy = async (by: ClientAuth, now: number): Promise<GrantedToken> => {
-    const token = await requestToken({ ...endpoint, auth: by, hasGranted, now });
+    const token = await requestToken(endpoint, by, hasGranted, now);
     hasGranted = true;
     auth = by;
     return token;
@@ -96,13 +93,23 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
+ * @param hasGranted Whether the endpoint has granted a token before. If it has, a response without a token (a 404, a web page) is a
+ * temporary error.
+ * @param now Current time, in epoch ms.
  * @throws CellarstreamError. If the endpoint refused the client itself, the error's context has `oauth: 'invalid_client'`.
  */
-async function requestToken(request: TokenRequest): Promise<GrantedToken> {
-  const { credentials, errors, dispatcher, auth, now } = request;
+async function requestToken(
+  endpoint: TokenEndpoint,
+  auth: ClientAuth,
+  hasGranted: boolean,
+  now: number,
+): Promise<GrantedToken> {
+  const { credentials, errors, dispatcher } = endpoint;
   const { tokenUrl, clientId, clientSecret, scope } = credentials;
   const url = new URL(tokenUrl);
   const secret = clientSecret.reveal();
+  // Percent-encoded, as RFC 6749, section 2.3.1, requires, but only the characters that need it: some servers do not decode them.
+  const authorization = basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
   const form = new URLSearchParams({ grant_type: 'client_credentials' });
   if (scope !== undefined) form.set('scope', scope);
   if (auth === 'post') {
@@ -120,7 +127,7 @@ async function requestToken(request: TokenRequest): Promise<GrantedToken> {
         'content-type': 'application/x-www-form-urlencoded',
         accept: 'application/json',
         'user-agent': USER_AGENT,
-        ...(auth === 'basic' && { authorization: basic(clientId, secret) }),
+        ...(auth === 'basic' && { authorization }),
       },
       body: form.toString(),
       signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -143,11 +150,12 @@ async function requestToken(request: TokenRequest): Promise<GrantedToken> {
       return { value, lifeMs: lifeOf(value, body?.expires_in, now) };
     }
   }
-  throw responseError(request, status, body);
+  throw responseError(endpoint, hasGranted, status, body);
 }
 
 function responseError(
-  { credentials, errors, hasGranted }: TokenRequest,
+  { credentials, errors }: TokenEndpoint,
+  hasGranted: boolean,
   status: number,
   body: Readonly<Record<string, unknown>> | undefined,
 ): CellarstreamError {
@@ -163,21 +171,13 @@ function responseError(
   const error = (code: ErrorCode, advice?: string, kind?: string) =>
     new CellarstreamError(code, describe(advice), { context: { status, oauth: kind } });
 
-  if (status === 408 || status === 425 || status === 429 || status >= 500)
-    return error(unreachable);
-  switch (oauth) {
-    case 'invalid_scope':
-    case 'invalid_target':
-      return error(refused, `check ${settings}_SCOPE`);
-    case 'unauthorized_client':
-    case 'unsupported_grant_type':
-      return error(
-        refused,
-        `the client needs the grant client_credentials: allow it at the identity provider`,
-      );
-    case 'temporarily_unavailable':
-    case 'server_error':
-      return error(unreachable);
+  if (status >= 500 || TEMPORARY.has(status) || TEMPORARY.has(oauth)) return error(unreachable);
+  if (oauth === 'invalid_scope' || oauth === 'invalid_target')
+    return error(refused, `check ${settings}_SCOPE`);
+  if (oauth === 'unauthorized_client' || oauth === 'unsupported_grant_type') {
+    const advice =
+      'the client needs the grant client_credentials: allow it at the identity provider';
+    return error(refused, advice);
   }
   if (oauth === 'invalid_client' || status === 401) return error(refused, client, 'invalid_client');
   if (status === 403 || (status === 400 && oauth)) {
@@ -205,35 +205,24 @@ function serverMessage(value: unknown, { clientSecret }: ClientCredentials): str
 }
 
 /**
- * Returns the `Authorization` header with which the client authenticates at the endpoint. Id and secret are percent-encoded, as RFC 6749,
- * section 2.3.1, requires, but only those characters that need it, because some servers do not decode them.
- */
-function basic(clientId: string, secret: string): string {
-  return basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
-}
-
-/**
  * Returns the lifetime of an access token, in ms: the smallest positive value of up to three. The first is `expires_in` of the response, in
  * seconds (some servers send it as text). If the token is a JWT, the second and third are the time from its `iat` to its `exp`, and from
  * the local time to its `exp`.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
-  const { exp, iat } = claimsOf(token);
-  const lives = [
-    Number(typeof expiresIn === 'string' || typeof expiresIn === 'number' ? expiresIn : NaN) *
-      1_000,
-    (exp - iat) * 1_000,
-    exp * 1_000 - now,
-  ].filter((life) => life > 0);
+  const claims = claimsOf(token);
+  const [exp, iat] = [Number(claims.exp), Number(claims.iat)]; // NaN if the token has no such claim
+  const hasLife = typeof expiresIn === 'string' || typeof expiresIn === 'number';
+  const granted = hasLife ? Number(expiresIn) * 1_000 : NaN;
+  const lives = [granted, (exp - iat) * 1_000, exp * 1_000 - now].filter((life) => life > 0);
   return Math.min(MAX_LIFE_MS, ...(lives.length > 0 ? lives : [DEFAULT_LIFE_MS]));
 }
 
-function claimsOf(token: string): { readonly exp: number; readonly iat: number } {
+function claimsOf(token: string): JWTPayload {
   try {
-    const { exp = NaN, iat = NaN } = decodeJwt(token);
-    return { exp: Number(exp), iat: Number(iat) };
+    return decodeJwt(token);
   } catch {
-    return { exp: NaN, iat: NaN }; // tokens need not be JWTs
+    return {}; // tokens need not be JWTs
   }
 }
 

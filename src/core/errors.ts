@@ -76,7 +76,7 @@ export class CellarstreamError extends Error {
     message: string,
     options: { readonly cause?: unknown; readonly context?: ErrorContext } = {},
   ) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    super(message, options);
     this.code = code;
     this.context = options.context ?? {};
   }

@@ -54,39 +54,26 @@ export interface HttpConnectionOptions {
  */
 export function httpConnections(options: HttpConnectionOptions): Dispatcher {
   const { ca, cert, key, passphrase, onread, proxies } = options;
-  const { connections, connectTimeoutMs, responseTimeoutMs, maxResponseBytes } = options;
-  const { responseLimitMs = RESPONSE_LIMIT_MS } = options;
+  const { connectTimeoutMs: timeoutMs, responseTimeoutMs } = options;
   const tcp = {
-    timeout: connectTimeoutMs,
+    timeout: timeoutMs,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
     rejectUnauthorized: true, // explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default
   };
-  const direct = buildConnector({
-    ...tcp,
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key }),
-    ...(passphrase !== undefined && { passphrase }),
-    ...(onread && { onread }),
-  });
+  const toProxy = buildConnector(tcp);
+  const direct = buildConnector({ ...tcp, ca, cert, key, passphrase, onread });
   const agentWith = (connect: buildConnector.connector): Agent =>
     new Agent({
       connect,
       headersTimeout: responseTimeoutMs,
       bodyTimeout: responseTimeoutMs,
-      ...(connections !== undefined && { connections }),
-      ...(maxResponseBytes !== undefined && { maxResponseSize: maxResponseBytes }),
+      connections: options.connections ?? null,
+      maxResponseSize: options.maxResponseBytes ?? -1, // -1: no limit
     });
   const dispatcher =
     proxies?.http || proxies?.https
-      ? proxiedConnections({
-          proxies,
-          direct,
-          toProxy: buildConnector(tcp),
-          timeoutMs: connectTimeoutMs,
-          agentWith,
-        })
+      ? proxiedConnections({ proxies, direct, toProxy, timeoutMs, agentWith })
       : agentWith(direct);
-  return limitResponseTime(dispatcher, responseLimitMs);
+  return limitResponseTime(dispatcher, options.responseLimitMs ?? RESPONSE_LIMIT_MS);
 }

@@ -25,28 +25,20 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   const plainTextAdvice = `begin ${address} with http://, or set it to the port that uses TLS`;
   const refused = tlsError(cause, { ...server, plainTextAdvice });
   if (refused) return refused;
-  const hint = isPlainAtTls(cause, protocol)
-    ? ` (${ifTls(address)})`
-    : isCutOffBeforeTls(cause)
-      ? ` (if this persists, the port may not use TLS: ${plainTextAdvice})`
-      : '';
-  return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
+  const noAnswer = (hint: string) =>
+    new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
+  // A port that expects TLS closes a connection with plain HTTP, possibly after a TLS alert.
+  const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
+  if (protocol === 'http:' && isCutOff) return noAnswer(` (${ifTls(address)})`);
+  // A port that does not support TLS, for example, closes the connection during the TLS handshake.
+  const isCutOffBeforeTls =
+    cause instanceof Error &&
+    cause.message.includes('before secure TLS connection was established');
+  if (!isCutOffBeforeTls) return noAnswer('');
+  return noAnswer(` (if this persists, the port may not use TLS: ${plainTextAdvice})`);
 }
 
 /** Returns the advice to use `https://`, for a request sent in plain text to a port that may expect TLS. `address`: name of the setting. */
 export function ifTls(address: string): string {
   return `if the port uses TLS, begin ${address} with https://`;
-}
-
-/** Whether the error may mean that plain HTTP was sent to a TLS port. Such a port closes the connection, possibly after a TLS alert. */
-function isPlainAtTls(cause: unknown, protocol: string): boolean {
-  const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
-  return protocol === 'http:' && isCutOff;
-}
-
-/** Whether the connection was closed during the TLS handshake, for example by a port that does not support TLS. */
-function isCutOffBeforeTls(cause: unknown): boolean {
-  return (
-    cause instanceof Error && cause.message.includes('before secure TLS connection was established')
-  );
 }

@@ -18,13 +18,10 @@ export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
   } satisfies Dispatcher.DispatchHandler;
 }
 
-/** Error for a response that was not complete in time. Its name is `TimeoutError`, because `isTimeout` recognizes it by that name. */
-class ResponseTimeout extends Error {
-  override readonly name = 'TimeoutError';
-
-  constructor(limitMs: number) {
-    super(`the answer was not complete after ${limitMs / 1_000} s`);
-  }
+/** Returns the error for a response that was not complete in time. `isTimeout` recognizes it by its name. */
+function responseTimeout(limitMs: number): Error {
+  const error = new Error(`the answer was not complete after ${limitMs / 1_000} s`);
+  return Object.assign(error, { name: 'TimeoutError' });
 }
 
 /**
@@ -40,7 +37,7 @@ export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Disp
       ...passing,
       onRequestStart: (controller, context) => {
         clearTimeout(timer); // a request may be written again, on another connection
-        timer = setTimeout(() => controller.abort(new ResponseTimeout(limitMs)), limitMs);
+        timer = setTimeout(() => controller.abort(responseTimeout(limitMs)), limitMs);
         passing.onRequestStart(controller, context);
       },
       onResponseEnd: (controller, trailers) => {

@@ -53,7 +53,7 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
     const forward = (): boolean =>
       dispatch(
         absolute(request, target, proxy),
-        rejectingProxyResponses(handler, { proxy, origin, reached }),
+        rejectingProxyResponses(handler, proxy, origin, reached),
       );
     if (forwarded.has(origin)) return forward();
     const passing = forwardingHandler(handler);
@@ -95,21 +95,19 @@ function absolute(
   };
 }
 
-interface ForwardedRequest {
-  readonly proxy: ChosenProxy;
-  readonly origin: string;
-  /** Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.) */
-  readonly reached: Set<string>;
-}
-
 /**
  * Wraps the handler of a request that is sent to the proxy with an absolute URL. If the response comes from the proxy itself and not from
  * the server, the request fails with a {@link ProxyError}. Such a response is a 407, or a 403 without JSON before the server's first
  * response: it is probably due to the proxy's rules, as the proxy has refused a tunnel to this server, too.
+ *
+ * @param origin Origin of the server.
+ * @param reached Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.)
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,
-  { proxy, origin, reached }: ForwardedRequest,
+  proxy: ChosenProxy,
+  origin: string,
+  reached: Set<string>,
 ): Dispatcher.DispatchHandler {
   const passing = forwardingHandler(handler);
   return {
@@ -136,15 +134,11 @@ export class ProxyError extends Error {
   constructor(
     { server, setting }: ChosenProxy,
     reason: string,
-    options: {
-      readonly status?: number;
-      readonly isUnanswered?: boolean;
-      readonly cause?: unknown;
-    } = {},
+    details: Partial<Pick<ProxyError, 'status' | 'isClosedWithoutResponse' | 'cause'>> = {},
   ) {
-    super(`the proxy ${server.origin} of ${setting} ${reason}`, { cause: options.cause });
-    this.status = options.status;
-    this.isClosedWithoutResponse = options.isUnanswered ?? false;
+    super(`the proxy ${server.origin} of ${setting} ${reason}`, { cause: details.cause });
+    this.status = details.status;
+    this.isClosedWithoutResponse = details.isClosedWithoutResponse ?? false;
   }
 }
 
@@ -187,10 +181,10 @@ function connectThrough(
     callback(error, null);
   };
   const fail = (reason: string): void => failWith(new ProxyError(proxy, reason));
-  const onClose = (cause?: Error): void =>
-    failWith(
-      new ProxyError(proxy, 'closed the connection', { isUnanswered: head.length === 0, cause }),
-    );
+  const onClose = (cause?: Error): void => {
+    const isClosedWithoutResponse = head.length === 0;
+    failWith(new ProxyError(proxy, 'closed the connection', { isClosedWithoutResponse, cause }));
+  };
   const onEnd = (): void => onClose();
   const onReadable = (): void => {
     for (let piece = socket.read() as Buffer | null; piece; piece = socket.read() as Buffer | null)

@@ -37,10 +37,17 @@ export function watchAccounts(
     distinctUntilChanged(),
     map(() => loadAccounts(load)),
     scan((before: AccountFiles, now) => {
-      const unchanged = [...before].filter(([name, file]) => isSame(file, now.get(name)));
+      const unchanged = [...before].filter(
+        ([name, file]) => comparable(file) === comparable(now.get(name)),
+      );
       return new Map([...now, ...unchanged]);
     }, new Map()),
   );
+}
+
+/** Returns the names of the accounts whose files are valid, so that an instance can serve them. */
+export function servableAccounts(files: AccountFiles): readonly string[] {
+  return [...files].flatMap(([account, file]) => ('config' in file ? [account] : []));
 }
 
 /** Returns the contents of all account files as one text, to detect changes. */
@@ -55,12 +62,9 @@ function textOf(folder: string): string {
   return JSON.stringify(accountNames(folder).map((name) => [name, read(name)]));
 }
 
-function isSame(a: AccountFile, b: AccountFile | undefined): boolean {
-  return b !== undefined && comparable(a) === comparable(b);
-}
-
 /** Serializes an account's configuration or error for comparison. JSON redacts secrets, so the values of secrets are added. */
-function comparable(file: AccountFile): string {
+function comparable(file: AccountFile | undefined): string | undefined {
+  if (!file) return undefined;
   if ('error' in file) return `error: ${String(file.error)}`;
   const { config } = file;
   return JSON.stringify([config, credentialText(config.api), config.pii.hmacKey?.reveal()]);

@@ -1,4 +1,4 @@
-import { ReplaySubject, timer } from 'rxjs';
+import { merge, Observable, ReplaySubject, Subject, take, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { LedgerSideMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
@@ -6,8 +6,6 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import type { AccountWork } from './account-work.ts';
-import { finalPolls } from './final-polls.ts';
-import type { FinalPolls } from './final-polls.ts';
 import type { AccountPhase } from './next-step.ts';
 
 /** Objects that all accounts of an instance share. */
@@ -44,6 +42,11 @@ export interface Failure {
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after an error other than `FENCED`, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
+/**
+ * How long to wait for the final polls, in ms. Must stay well below `RELEASE_TIMEOUT_MS`, after which the next owner claims the account
+ * without a release.
+ */
+const FINAL_POLL_TIMEOUT_MS = 1_000;
 /** Load that each running initial snapshot adds to its account. Without snapshots the load is 1. A snapshot uses up its list's quota. */
 const SNAPSHOT_WEIGHT = 0.5;
 /** Time in ms after which an account that is still starting no longer counts against the limit of concurrent starts. */
@@ -111,7 +114,7 @@ export class AccountRun {
     if (this.#phase !== 'nothing' && this.#phase !== 'warm') return;
     const stop$ = new ReplaySubject<void>(1);
     this.#end = () => stop$.next();
-    this.#finalPolls = finalPolls(this.#options.context.scheduler);
+    this.#finalPolls = new FinalPolls(this.#options.context.scheduler);
     this.#phase = 'running';
     this.#done = this.#serve(stop$, this.#finalPolls);
   }
@@ -194,6 +197,44 @@ export class AccountRun {
     onFailed(error, pauseMs);
     timer(pauseMs, context.scheduler).subscribe(onChange);
   }
+}
+
+/** Polls an account's lists once more before its release, so that the pause in polling begins as late as possible. */
+export class FinalPolls {
+  readonly #scheduler: SchedulerLike;
+  /** Each value triggers an immediate poll of the account's lists. */
+  readonly pollNow$ = new Subject<void>();
+  readonly #allPolled$ = new Subject<void>();
+  /** Lists of which a complete poll has been published. The final polls are done once each of these lists has been polled once more. */
+  readonly #lists = new Set<string>();
+  /** Lists whose final poll, the last one before the account is released, is not published yet; undefined until the final polls begin. */
+  #waiting: Set<string> | undefined;
+
+  constructor(scheduler: SchedulerLike) {
+    this.#scheduler = scheduler;
+  }
+
+  /** Hooks that the account must call as it reads: by them, this object detects when the results of a list's poll have been published. */
+  readonly hooks: Hooks = {
+    onPublished: ({ resource, lane, completes }) => {
+      if (lane !== 'poll' || !completes) return;
+      this.#lists.add(resource);
+      this.#waiting?.delete(resource);
+      if (this.#waiting?.size === 0) this.#allPolled$.next();
+    },
+  };
+
+  /**
+   * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after
+   * {@link FINAL_POLL_TIMEOUT_MS}. Emits at once if no list has been polled.
+   */
+  readonly pollAll$ = new Observable<unknown>((subscriber) => {
+    this.#waiting = new Set(this.#lists);
+    const within = timer(this.#waiting.size > 0 ? FINAL_POLL_TIMEOUT_MS : 0, this.#scheduler);
+    const subscription = merge(this.#allPolled$, within).pipe(take(1)).subscribe(subscriber);
+    this.pollNow$.next();
+    return subscription;
+  });
 }
 
 /** Whether the error says that another instance claimed the account. */

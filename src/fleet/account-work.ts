@@ -1,16 +1,13 @@
+import { timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { AccountConfig } from '../config/accounts.ts';
+import type { Opening } from '../pipeline/list-task.ts';
 import { serveAccount } from '../pipeline/serve-account.ts';
 import type { ServeAccountOptions } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
 import { BodyPool } from '../streams/http/body.ts';
-import { openingQueue } from './opening-queue.ts';
 
-export interface AccountWork {
-  /** Restores the account's images into the local store while another instance serves the account. */
-  readonly warm: (config: AccountConfig, signal: AbortSignal) => Promise<void>;
-  /** Claims the account and serves it until `stop$` emits; `stop$` must replay its first value. */
-  readonly serve: (serving: ServeOptions) => Promise<void>;
-}
+export type AccountWork = ReturnType<typeof accountWork>;
 
 export interface ServeOptions extends Required<
   Pick<ServeAccountOptions, 'stop$' | 'pollNow$' | 'hooks' | 'sideMessages'>
@@ -18,14 +15,64 @@ export interface ServeOptions extends Required<
   readonly config: AccountConfig;
 }
 
+/**
+ * Maximum number of lists that are being opened at the same time, above which further lists wait. An account's first list never waits. If
+ * it is too large, restores compete for disk and network. If it is too small, accounts start slowly.
+ */
+const MAX_CONCURRENT_OPENINGS = 6;
+/**
+ * Time in ms after which a list that is still opening, such as one with many images to restore, no longer occupies its slot, so that the
+ * next list is opened.
+ */
+const OPENING_TIMEOUT_MS = 5_000;
+
 export function accountWork(
   parts: Pick<ServeAccountOptions, 'instance' | 'clients' | 'signals' | 'scheduler'>,
-): AccountWork {
+) {
   const { instance, clients, scheduler } = parts;
   const opening = openingQueue(scheduler);
   const bodies = new BodyPool();
   return {
-    warm: (config, signal) => warmAccount({ config, clients, instance, signal }),
-    serve: (serving) => serveAccount({ ...parts, ...serving, bodies, opening }),
+    /** Restores the account's images into the local store while another instance serves the account. */
+    warm: (config: AccountConfig, signal: AbortSignal): Promise<void> =>
+      warmAccount({ config, clients, instance, signal }),
+    /** Claims the account and serves it until `stop$` emits; `stop$` must replay its first value. */
+    serve: (serving: ServeOptions): Promise<void> =>
+      serveAccount({ ...parts, ...serving, bodies, opening }),
+  };
+}
+
+/**
+ * Creates the queue in which an instance opens its lists: the first list of every account at once, then the second list of each account,
+ * and so on. Thus every account soon serves its first list while other accounts' lists are restored.
+ */
+export function openingQueue(scheduler: SchedulerLike): Opening {
+  let inFlight = 0;
+  /** Lists that wait to be opened, sorted by their index within their account (`nth`), then by arrival. */
+  const waiting: { readonly nth: number; readonly enter: () => void }[] = [];
+  const next = (): void => {
+    if (inFlight < MAX_CONCURRENT_OPENINGS) waiting.shift()?.enter();
+  };
+  return async (open, nth) => {
+    await new Promise<void>((resolve) => {
+      const enter = () => {
+        inFlight += 1;
+        resolve();
+      };
+      if (nth === 0) return enter();
+      const behind = waiting.findIndex((other) => other.nth > nth);
+      waiting.splice(behind < 0 ? waiting.length : behind, 0, { nth, enter });
+      next();
+    });
+    const slot = timer(OPENING_TIMEOUT_MS, scheduler).subscribe();
+    slot.add(() => {
+      inFlight -= 1;
+      next();
+    });
+    try {
+      return await open();
+    } finally {
+      slot.unsubscribe();
+    }
   };
 }

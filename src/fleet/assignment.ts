@@ -34,6 +34,13 @@ export const BALANCE_TOLERANCE = 0.1;
  * large, a move nearly swaps the two loads, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
+/** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
+const MAX_DEVIATION = 0.2;
+/**
+ * Minimum improvement for which accounts move while the members stay the same, as a fraction of a member's deviation from the mean load. At
+ * 0.25, moves must reduce the deviation of a member that is out of balance from 0.4 to 0.3 or less; otherwise no account moves.
+ */
+const MIN_IMPROVEMENT = 0.25;
 
 /**
  * Assigns accounts to members. An account stays with its current owner. An account without an owner goes to a member that has its file and
@@ -42,7 +49,24 @@ export const MAX_MOVE_SHARE = 0.75;
  *
  * Deterministic: the order of `members` does not matter.
  */
-export function assign({ members, weights, mayMove }: AssignmentOptions): Assignment {
+export function assign(options: AssignmentOptions): Assignment {
+  return assignedLoads(options).assignment();
+}
+
+/**
+ * Whether accounts should move although no member joined or left: a member is out of balance, and moving accounts would bring it
+ * considerably closer to the mean.
+ */
+export function isImbalanced(fleet: Omit<AssignmentOptions, 'mayMove'>): boolean {
+  const now = assignedLoads({ ...fleet, mayMove: false });
+  const moved = assignedLoads({ ...fleet, mayMove: true });
+  return fleet.members.some((member) => {
+    const off = now.deviationOf(member);
+    return off > MAX_DEVIATION && moved.deviationOf(member) <= (1 - MIN_IMPROVEMENT) * off;
+  });
+}
+
+function assignedLoads({ members, weights, mayMove }: AssignmentOptions): Loads {
   const byId = members.toSorted((a, b) => compare(a.id, b.id));
   const loads = new Loads(byId, (account) => weights.get(account) ?? 1);
   const accounts = [...new Set(byId.flatMap(({ configured }) => [...configured]))].sort(compare);
@@ -58,7 +82,7 @@ export function assign({ members, weights, mayMove }: AssignmentOptions): Assign
     loads.assign(newOwnerFor(account, byId, loads), account);
   }
   if (mayMove) balance(byId, loads);
-  return loads.assignment();
+  return loads;
 }
 
 /**
@@ -91,18 +115,21 @@ function newOwnerFor(account: string, members: readonly Candidate[], loads: Load
 
 /** Moves accounts while a move brings two members' loads closer together, starting with the members furthest from the mean. */
 function balance(members: readonly Candidate[], loads: Loads): void {
-  for (;;) {
-    const byLoad = members.toSorted((a, b) => loads.loadOf(b) - loads.loadOf(a));
-    const move = firstDefined(byLoad, (from) =>
-      firstDefined(byLoad.toReversed(), (to) => {
-        const account = loads.isImbalanced(from, to) ? bestMove(from, to, loads) : undefined;
-        return account === undefined ? undefined : { from, to, account };
-      }),
-    );
-    if (!move) return;
+  for (let move = nextMove(members, loads); move; move = nextMove(members, loads)) {
     loads.unassign(move.from, move.account);
     loads.assign(move.to, move.account);
   }
+}
+
+function nextMove(members: readonly Candidate[], loads: Loads) {
+  const byLoad = members.toSorted((a, b) => loads.loadOf(b) - loads.loadOf(a));
+  for (const from of byLoad) {
+    for (const to of byLoad.toReversed()) {
+      const account = loads.isImbalanced(from, to) ? bestMove(from, to, loads) : undefined;
+      if (account !== undefined) return { from, to, account };
+    }
+  }
+  return undefined;
 }
 
 /**
@@ -160,6 +187,12 @@ class Loads {
     return this.#total / this.#sums.size;
   }
 
+  /** Returns the deviation of a member's load from the mean, as a fraction of the mean. */
+  deviationOf(member: Candidate): number {
+    const mean = this.mean();
+    return mean > 0 ? Math.abs(this.loadOf(member) - mean) / mean : 0;
+  }
+
   /**
    * Whether member `more` has a higher load than member `less`, and the load of at least one of them is outside the tolerance around the
    * mean.
@@ -177,17 +210,6 @@ class Loads {
   assignment(): Assignment {
     return new Map([...this.#given].map(([id, accounts]) => [id, [...accounts].sort(compare)]));
   }
-}
-
-function firstDefined<In, Out>(
-  all: readonly In[],
-  look: (one: In) => Out | undefined,
-): Out | undefined {
-  for (const one of all) {
-    const found = look(one);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 /** Compares two texts by UTF-16 code units, so that the order does not depend on the machine's locale. */

@@ -21,10 +21,9 @@ const QUARANTINE_MS = 3_600_000;
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,
-  context: { instance: string; members: ReadonlySet<string>; now: number },
+  { instance, members, now }: { instance: string; members: ReadonlySet<string>; now: number },
 ): number[] {
   if (!account) return [];
-  const { instance, members, now } = context;
   const recent = account.crashTimes.filter((at) => at > now - CRASH_WINDOW_MS);
   const { owner, claimedAt = -Infinity } = account;
   const hasCrashed = owner && owner.instance !== instance && !members.has(owner.instance);

@@ -1,9 +1,10 @@
+import type { Observable } from 'rxjs';
 import type { AccountConfig } from '../config/accounts.ts';
 import { keyDigest } from '../config/key-digest.ts';
+import { servableAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { isFenced } from './account-run.ts';
 import type { FleetLog } from './fleet-log.ts';
-import type { LocalAccountPhases } from './fleet-view-of.ts';
 import { isQuarantined } from './crashes.ts';
 import { LocalAccount } from './local-account.ts';
 import type { GroupGeneration, LocalAccountOptions, SharedByAccounts } from './local-account.ts';
@@ -44,13 +45,10 @@ export class FleetAccounts {
   #isOver = false;
 
   constructor(options: FleetAccountsOptions) {
-    const { context, name, topic, log } = options;
-    const { instance, scheduler } = context;
     this.#options = options;
-    this.#announcements = new FleetAnnouncements({ instance, name, topic, log, scheduler });
+    this.#announcements = new FleetAnnouncements({ ...options, ...options.context });
     this.#accountOptions = {
       ...options,
-      fleetTopic: log,
       announcements: this.#announcements,
       accounts: this.#accounts,
       newestGeneration: () => this.#newest?.generation ?? 0,
@@ -90,7 +88,9 @@ export class FleetAccounts {
     for (const [account, here] of this.#accounts) {
       if (this.#configOf(account) === here.config) {
         here.step(newest);
-        this.#removeIfOver(account, here);
+        const { phase, failure } = here.run; // an account with a failure is removed after the pause that follows the error
+        if (phase === 'nothing' && !failure && !this.#isAssigned(account))
+          this.#remove(account, here);
       } else this.#end(account, here);
     }
     this.#forgetOthers();
@@ -98,12 +98,15 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the metadata that this instance sends to the fleet's Kafka group when it joins.
-   *
-   * @param configured Names of the accounts that this instance can serve: those with a valid file.
+   * Returns the metadata that this instance sends to the fleet's Kafka group when it joins. While it is leaving the fleet, the metadata
+   * contain no account files, so that the next generation assigns its accounts to other instances.
    */
-  memberMetadata(configured: readonly string[]): Omit<MemberMetadata, 'instance' | 'name'> {
+  memberMetadata(): MemberMetadata {
+    const { context, name, folders } = this.#options;
+    const configured = this.#isLeaving ? [] : servableAccounts(this.#files);
     return {
+      instance: context.instance,
+      name,
       configured,
       owned: new Map(
         [...this.#assignedSince].map(([account, generation]) => [
@@ -111,13 +114,17 @@ export class FleetAccounts {
           { generation, weight: this.#weightOf(account) },
         ]),
       ),
-      warm: this.#options.folders.warm(),
+      warm: folders.warm(),
       apiKeyDigests: this.#apiKeyDigests(configured),
     };
   }
 
-  /** Returns this instance's report on its accounts, which is written to the fleet's topic between rebalances. */
-  report(): Report['accounts'] {
+  /** Writes this instance's reports on its accounts to the fleet's topic. See {@link FleetAnnouncements.reporting}. */
+  reporting(onError: (error: unknown) => void): Observable<never> {
+    return this.#announcements.reporting(() => this.#report(), onError);
+  }
+
+  #report(): Report['accounts'] {
     return Object.fromEntries(
       [...this.#accounts].map(([account, { config, run, observers }]) => {
         const failure = run.failure?.error;
@@ -129,19 +136,11 @@ export class FleetAccounts {
     );
   }
 
-  localAccounts(): LocalAccountPhases {
-    return new Map(
-      [...this.#accounts].map(([account, { run }]) => [
-        account,
-        { doing: run.phase, error: run.failure?.error },
-      ]),
-    );
+  get localAccounts(): ReadonlyMap<string, LocalAccount> {
+    return this.#accounts;
   }
 
-  /**
-   * Makes this member's metadata include the API key digests of all accounts that it still serves. Called when the instance begins to leave
-   * the fleet.
-   */
+  /** Called when the instance begins to leave the fleet, which changes {@link memberMetadata}. */
   startLeaving(): void {
     this.#isLeaving = true;
   }
@@ -195,7 +194,7 @@ export class FleetAccounts {
     if (run.phase === 'nothing') {
       // The changed file may have solved the problem. Without this message the quarantine ends after an hour.
       if (this.#isAssigned(account) && this.#isQuarantined(account))
-        this.#announcements.released(account).catch(() => undefined);
+        this.#announcements.announce(account, 'released').catch(() => undefined);
       this.#remove(account, here);
       onChange();
     } else if (run.phase !== 'stopping') {
@@ -203,17 +202,6 @@ export class FleetAccounts {
       void run.stop().then(onChange);
     }
   }
-
-  /**
-   * Removes an account if it has stopped and is not assigned to this instance. After an error the account is removed only when the pause
-   * that follows the error has passed.
-   */
-  #removeIfOver(account: string, here: LocalAccount): void {
-    const { run } = here;
-    if (run.phase === 'nothing' && !run.failure && !this.#isAssigned(account))
-      this.#remove(account, here);
-  }
-
   #remove(account: string, { observers }: LocalAccount): void {
     this.#accounts.delete(account);
     observers.end();

@@ -1,8 +1,11 @@
-import type { SchedulerLike } from 'rxjs';
+import { exhaustMap, ignoreElements, interval } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import type { LedgerSideMessages } from '../account/ledger/ledger.ts';
 import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
 import type { FleetRecord, Owner } from './fleet-record.ts';
+import { isReportable, reportMessage } from './report.ts';
+import type { Report } from './report.ts';
 
 export interface ClaimDetails {
   /**
@@ -18,11 +21,14 @@ export interface FleetAnnouncementsOptions {
   /** Human-readable name of the instance. */
   readonly name: string;
   readonly topic: string;
-  readonly log: Pick<FleetLog, 'send'>;
+  readonly log: FleetLog;
   readonly scheduler: SchedulerLike;
 }
 
-/** Writes messages about accounts to the fleet's topic. Promises reject if a message can't be written. */
+/** Interval at which the state of this instance's accounts is compared with the instance's last report in the fleet's topic, in ms. */
+const CHECK_REPORT_EVERY_MS = 15_000;
+
+/** Writes messages about accounts, and this instance's reports, to the fleet's topic. Promises reject if a message can't be written. */
 export class FleetAnnouncements {
   readonly #options: FleetAnnouncementsOptions;
 
@@ -34,18 +40,13 @@ export class FleetAnnouncements {
     return this.#send({ type: 'takes', ...this.#common(account), ...claimFields(claim) });
   }
 
-  requestRelease(account: string, generation: number, asked: Owner): Promise<void> {
-    const { instance, name } = asked;
-    const owner = { instance, name, generation: asked.generation };
+  requestRelease(account: string, generation: number, owner: Owner): Promise<void> {
     return this.#send({ type: 'asks', ...this.#common(account), generation, owner });
   }
 
-  released(account: string): Promise<void> {
-    return this.#send({ type: 'released', ...this.#common(account) });
-  }
-
-  quarantined(account: string): Promise<void> {
-    return this.#send({ type: 'quarantined', ...this.#common(account) });
+  /** Announces that the account is released (not served any more) or quarantined (not served for a while, after several crashes). */
+  announce(account: string, type: 'released' | 'quarantined'): Promise<void> {
+    return this.#send({ type, ...this.#common(account) });
   }
 
   /**
@@ -65,9 +66,37 @@ export class FleetAnnouncements {
     };
   }
 
+  /**
+   * Writes a report on this instance's accounts whenever it differs notably from the last report in the topic. Emits nothing.
+   *
+   * @param report Returns the report that describes the accounts now.
+   * @param onError Called when a report can't be written. It is written at the next interval.
+   */
+  reporting(
+    report: () => Report['accounts'],
+    onError: (error: unknown) => void,
+  ): Observable<never> {
+    return interval(CHECK_REPORT_EVERY_MS, this.#options.scheduler).pipe(
+      exhaustMap(() => this.#reportIfChanged(report).catch(onError)),
+      ignoreElements(),
+    );
+  }
+
+  async #reportIfChanged(report: () => Report['accounts']): Promise<void> {
+    const { instance, name, topic, log } = this.#options;
+    const accounts = report();
+    if (!isReportable(accounts, log.reports.get(instance)?.accounts)) return;
+    const common = { instance, name, at: this.#time() };
+    await log.send(reportMessage(topic, { type: 'reports', ...common, accounts }));
+  }
+
   #common(account: string) {
-    const { instance, name, scheduler } = this.#options;
-    return { account, instance, name, at: new Date(scheduler.now()).toISOString() };
+    const { instance, name } = this.#options;
+    return { account, instance, name, at: this.#time() };
+  }
+
+  #time(): string {
+    return new Date(this.#options.scheduler.now()).toISOString();
   }
 
   #send(record: FleetRecord): Promise<void> {

@@ -3,7 +3,7 @@ import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 import { readFleetGroupState } from './fleet-group.ts';
-import { readFleetTopic } from './fleet-topic-state.ts';
+import { readFleetTopic } from './fleet-log.ts';
 
 /** Topic prefix of a fleet and name of an account. Together, separated by a dot, they are the prefix of the account's topics. */
 export interface FleetAccountName {

@@ -2,7 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
 import { queryBrokers } from '../kafka/client/topic-facts.ts';
 import { describeGroup } from '../kafka/membership/group.ts';
-import { unpackFleetAssignment, unpackMemberMetadata } from './member-metadata.ts';
+import {
+  decodeIfPossible,
+  unpackFleetAssignment,
+  unpackMemberMetadata,
+} from './member-metadata.ts';
 import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
 
 /** Id of the Kafka group in which a fleet's instances assign accounts. */
@@ -54,13 +58,5 @@ export async function readFleetGroupState(
       };
     }
     await pause(DESCRIBE_EVERY_MS);
-  }
-}
-
-function decodeIfPossible<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {
-  try {
-    return [unpack(bytes)];
-  } catch {
-    return []; // written by another version, or empty because the member is joining
   }
 }

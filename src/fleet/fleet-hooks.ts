@@ -1,4 +1,5 @@
 import type { FleetView } from '../observe/fleet-view.ts';
+import type { AccountStep } from './next-step.ts';
 
 /** Callbacks through which an instance reports events of its fleet. All are optional; none may throw or block. */
 export interface FleetHooks {
@@ -18,7 +19,7 @@ export interface FleetHooks {
    */
   readonly onAccount?: (step: {
     account: string;
-    step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';
+    step: Exclude<AccountStep, 'stay'> | 'stop';
   }) => void;
   /**
    * Called when the handover of an account from another instance is complete, at the API's first response to this instance. `elapsedMs`:

@@ -6,6 +6,7 @@ import {
   firstValueFrom,
   ignoreElements,
   interval,
+  lastValueFrom,
   merge,
   repeat,
   retry,
@@ -18,11 +19,45 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
+import { topicBounds } from '../kafka/client/topic-facts.ts';
 import { readBatches } from '../kafka/fetch/read-batches.ts';
+import type { Bounds } from '../kafka/log.ts';
 import { PlainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
-import { fleetLogBounds, FleetTopicTable } from './fleet-topic-state.ts';
-import type { FleetTopicState } from './fleet-topic-state.ts';
+import { applyRecord, parseFleetRecord } from './fleet-record.ts';
+import type { AccountTopicState } from './fleet-record.ts';
+import { applyReport } from './report.ts';
+import type { Report } from './report.ts';
+
+/** State of a fleet according to the messages of its topic. */
+export interface FleetTopicState {
+  /** State of each account, by its name. */
+  readonly accounts: ReadonlyMap<string, AccountTopicState>;
+  /** Newest report of each instance, by instance id. The report of a departed instance is included until it is deleted. */
+  readonly reports: ReadonlyMap<string, Report>;
+}
+
+/** Builds the {@link FleetTopicState} from the messages of the fleet's topic. */
+export class FleetTopicTable implements FleetTopicState {
+  readonly accounts = new Map<string, AccountTopicState>();
+  readonly reports = new Map<string, Report>();
+
+  /** Applies messages of the fleet's topic in their order. Messages that this version can't decode are ignored. */
+  apply(messages: readonly { readonly key: Buffer | null; readonly value: Buffer | null }[]): void {
+    for (const message of messages) {
+      applyReport(this.reports, message);
+      const record = parseFleetRecord(message.value);
+      if (record)
+        this.accounts.set(record.account, applyRecord(this.accounts.get(record.account), record));
+    }
+  }
+
+  /** Forgets all accounts and reports. Called when the topic was deleted and made again under the same name. */
+  clear(): void {
+    this.accounts.clear();
+    this.reports.clear();
+  }
+}
 
 /** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
 export interface FleetLog extends FleetTopicState {
@@ -37,7 +72,7 @@ export interface FleetLog extends FleetTopicState {
   readonly close: () => void;
 }
 
-export interface FleetLogOptions {
+interface FleetLogOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly scheduler: SchedulerLike;
@@ -110,7 +145,9 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       );
       const late$ = interval(READ_TIMEOUT_MS, scheduler).pipe(
         tap((count) => {
-          onRetry({ error: unreadError(topic), count: count + 1, delayMs: 0 });
+          const message = `${topic} was not read to its end in ${READ_TIMEOUT_MS / 1_000} s: it is read over another connection`;
+          const error = new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
+          onRetry({ error, count: count + 1, delayMs: 0 });
           stalled$.next();
         }),
         ignoreElements(),
@@ -122,7 +159,34 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   };
 }
 
-function unreadError(topic: string): CellarstreamError {
-  const message = `${topic} was not read to its end in ${READ_TIMEOUT_MS / 1_000} s: it is read over another connection`;
-  return new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
+const MISSING_TOPIC_ADVICE =
+  '`cellarstream run` with ACCOUNTS_DIR creates it at its start: check that TOPIC_PREFIX is the prefix of the fleet';
+
+/**
+ * Returns the first and the end offset of the fleet's topic, which has one partition.
+ *
+ * @throws CellarstreamError `POSITION` if there is no such topic.
+ */
+async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
+  return (await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE)).get(0)!;
+}
+
+/**
+ * Reads the fleet's topic once from its beginning to its current end. Like the instances of the fleet, reads uncommitted messages too.
+ *
+ * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ */
+export async function readFleetTopic(kafka: Kafka, topic: string): Promise<FleetTopicState> {
+  const { low, high } = await fleetLogBounds(kafka, topic);
+  const state = new FleetTopicTable();
+  const range = { from: new Map([[0, low]]), ends: new Map([[0, high]]) };
+  const read$ = readBatches(
+    { kafka, topic, range, isolation: 'uncommitted', retriesOutages: false },
+    ({ messages }) => {
+      state.apply(messages);
+      return EMPTY;
+    },
+  );
+  await lastValueFrom(read$, { defaultValue: undefined });
+  return state;
 }

@@ -18,16 +18,15 @@ import { CellarstreamError } from '../core/errors.ts';
 import { membership } from '../kafka/membership/membership.ts';
 import type { Generation } from '../kafka/membership/membership.ts';
 import type { MembershipGroup } from '../kafka/membership/group.ts';
+import { servableAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { FleetAccounts } from './fleet-accounts.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
-import { fleetViewOf } from './fleet-view-of.ts';
+import { reportTombstone } from './report.ts';
+import { accountViews, apiKeyConflictText } from './account-views.ts';
 import { Leader } from './group-leader.ts';
 import { packMemberMetadata, unpackFleetAssignment } from './member-metadata.ts';
 import type { FleetAssignment } from './member-metadata.ts';
-import { reportTombstone } from './report.ts';
-import { reporting } from './reporting.ts';
-import { apiKeyConflictText } from './api-key-conflicts.ts';
 
 export interface FleetMemberOptions {
   readonly group: MembershipGroup;
@@ -39,7 +38,6 @@ export interface FleetMemberOptions {
    * subscribers.
    */
   readonly stop$: Observable<unknown>;
-  readonly scheduler: SchedulerLike;
 }
 
 /** Session timeout in Kafka's group, in ms. Shorter: pauses of the process cause rebalances. Longer: crashes are detected later. */
@@ -61,20 +59,12 @@ const CHECK_BALANCE_EVERY_MS = 15_000;
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * Runs an instance as a member of the fleet's Kafka group until `stop$` emits. Resolves once this instance has released its accounts to
- * other instances and has left the group. Accounts that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no
- * other instance, all accounts are stopped at once.
- */
-export function runFleetMember(options: FleetMemberOptions): Promise<void> {
-  return new FleetMember(options).run();
-}
-
-/**
  * An instance as a member of the fleet's Kafka group: it joins the group, takes part in generations, and finally leaves. While leaving, the
  * instance reports no account files to the group, so that the next generation assigns its accounts to other instances.
  */
-class FleetMember {
+export class FleetMember {
   readonly #options: FleetMemberOptions;
+  readonly #scheduler: SchedulerLike;
   readonly #accounts: FleetAccounts;
   readonly #leader: Leader;
   #files: AccountFiles = new Map();
@@ -89,11 +79,16 @@ class FleetMember {
 
   constructor(options: FleetMemberOptions) {
     this.#options = options;
+    this.#scheduler = options.accounts.context.scheduler;
     const onChange = () => this.#changed$.next();
     this.#accounts = new FleetAccounts({ ...options.accounts, onChange });
-    this.#leader = new Leader(options.scheduler);
+    this.#leader = new Leader(this.#scheduler);
   }
 
+  /**
+   * Runs this instance until `stop$` emits. Resolves once it has released its accounts to other instances and has left the group. Accounts
+   * that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no other instance, all accounts are stopped at once.
+   */
   async run(): Promise<void> {
     const { accounts, stop$ } = this.#options;
     try {
@@ -104,7 +99,7 @@ class FleetMember {
         this.#readFiles(),
         accounts.log.following$.pipe(tap(() => this.#changed$.next())),
         this.#takeSteps(),
-        this.#writeReports(),
+        this.#accounts.reporting(this.#onError),
         this.#watchBalance(),
         this.#showFleet(),
       ).pipe(takeUntil(over$));
@@ -117,17 +112,15 @@ class FleetMember {
   }
 
   #membership(): Observable<Generation> {
-    const { group, accounts, scheduler } = this.#options;
-    const { name, context } = accounts;
     return membership({
-      ...{ group, scheduler, sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatMs: HEARTBEAT_MS },
-      memberMetadata: () =>
-        packMemberMetadata({
-          ...{ instance: context.instance, name },
-          ...this.#accounts.memberMetadata(this.#isLeaving ? [] : servableAccounts(this.#files)),
-        }),
+      group: this.#options.group,
+      scheduler: this.#scheduler,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+      heartbeatMs: HEARTBEAT_MS,
+      memberMetadata: () => packMemberMetadata(this.#accounts.memberMetadata()),
       assign: (members) => this.#leader.assign(members),
-      ...{ rejoin$: this.#rejoin$, leave$: this.#leave$ },
+      rejoin$: this.#rejoin$,
+      leave$: this.#leave$,
       onMembershipChange: (isMember) => {
         this.#isMember = isMember;
         this.#changed$.next();
@@ -181,21 +174,11 @@ class FleetMember {
    * an account's phase, and at regular intervals. These steps never overlap. The fleet's topic may first have to be read to its end.
    */
   #takeSteps(): Observable<void> {
-    return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(
+    return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
       exhaustMap(() =>
         this.#accounts.step().catch((error: unknown) => this.#onError(error, STEP_EVERY_MS)),
       ),
     );
-  }
-
-  #writeReports(): Observable<never> {
-    const { accounts, scheduler } = this.#options;
-    const { name, topic, log, context } = accounts;
-    return reporting({
-      ...{ instance: context.instance, name, topic, log, scheduler },
-      report: () => this.#accounts.report(),
-      onRetry: this.#onError,
-    });
   }
 
   /**
@@ -203,12 +186,11 @@ class FleetMember {
    * reports of departed instances.
    */
   #watchBalance(): Observable<unknown> {
-    const { accounts, scheduler } = this.#options;
-    return interval(CHECK_BALANCE_EVERY_MS, scheduler).pipe(
+    return interval(CHECK_BALANCE_EVERY_MS, this.#scheduler).pipe(
       filter(() => this.#isMember && this.#generation?.isLeader === true && !this.#isLeaving),
       tap(() => {
         this.#deleteDepartedReports();
-        if (this.#leader.isRebalanceDue(accounts.log.reports)) this.#rejoin$.next();
+        if (this.#leader.isRebalanceDue(this.#options.accounts.log.reports)) this.#rejoin$.next();
       }),
     );
   }
@@ -222,25 +204,25 @@ class FleetMember {
   }
 
   #showFleet(): Observable<unknown> {
-    const { scheduler } = this.#options;
-    return merge(this.#changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
-      auditTime(VIEW_EVERY_MS, scheduler),
+    return merge(this.#changed$, interval(VIEW_AT_LEAST_EVERY_MS, this.#scheduler)).pipe(
+      auditTime(VIEW_EVERY_MS, this.#scheduler),
       tap(() => this.#show()),
     );
   }
 
   #show(): void {
-    const { accounts, scheduler } = this.#options;
-    const { name, log, fleetHooks } = accounts;
-    fleetHooks.onFleet?.(
-      fleetViewOf({
-        ...{ name, accounts: log.accounts, reports: log.reports },
-        ...{ assignment: this.#assignment, files: this.#files },
-        generation: this.#isMember ? this.#generation?.number : undefined,
-        localAccounts: this.#accounts.localAccounts(),
-        now: scheduler.now(),
+    const { name, log, fleetHooks } = this.#options.accounts;
+    const [assignment, files] = [this.#assignment, this.#files];
+    fleetHooks.onFleet?.({
+      instance: name,
+      generation: this.#isMember ? this.#generation?.number : undefined,
+      instances: (assignment?.members ?? []).map((member) => member.name).sort(),
+      accounts: accountViews({
+        ...{ accounts: log.accounts, reports: log.reports, assignment, files },
+        localAccounts: this.#accounts.localAccounts,
+        now: this.#scheduler.now(),
       }),
-    );
+    });
   }
 
   /**
@@ -248,15 +230,14 @@ class FleetMember {
    * the group. If there are no other instances, stops all accounts at once.
    */
   async #handOver(): Promise<void> {
-    const { scheduler } = this.#options;
     this.#isLeaving = true;
     this.#accounts.startLeaving();
     if ((this.#assignment?.members.length ?? 0) > 1) {
       this.#rejoin$.next();
-      const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, scheduler)).pipe(
+      const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
         filter(() => !this.#isAwaited()),
       );
-      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, scheduler)));
+      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, this.#scheduler)));
     }
     await this.#accounts.stopAll();
     this.#leave$.next();
@@ -268,16 +249,13 @@ class FleetMember {
    * assigned.
    */
   #isAwaited(): boolean {
-    return [...this.#accounts.localAccounts()].some(
-      ([account, { doing }]) =>
-        (doing === 'running' || doing === 'stopping') && this.#assignment?.accounts.has(account),
+    return [...this.#accounts.localAccounts].some(
+      ([account, { run }]) =>
+        (run.phase === 'running' || run.phase === 'stopping') &&
+        this.#assignment?.accounts.has(account),
     );
   }
 
   readonly #onError = (error: unknown, delayMs = 0): void =>
     this.#options.accounts.fleetHooks.onRetry?.({ error, count: 1, delayMs });
-}
-
-function servableAccounts(files: AccountFiles): readonly string[] {
-  return [...files].flatMap(([account, file]) => ('config' in file ? [account] : []));
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { objectIn } from '../core/http-text.ts';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
+/** An account's owner. `generation`: the generation in which the account was assigned to the owner. */
+const OWNER = z.object({ instance: NAME, name: NAME, generation: z.int() });
 const COMMON_FIELDS = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
 const CLAIM_FIELDS = {
   ...COMMON_FIELDS,
@@ -28,7 +31,7 @@ const RECORD = z.discriminatedUnion('type', [
     ...COMMON_FIELDS,
     generation: z.int(),
     /** The owner that is asked for a release. Named in the message because compaction may have removed the owner's own message. */
-    owner: z.object({ instance: NAME, name: NAME, generation: z.int() }),
+    owner: OWNER,
   }),
   /** Announces that the account is released: it is not served any more, and its final declaration is in the ledger. */
   z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
@@ -43,20 +46,10 @@ export function fleetMessage(topic: string, record: FleetRecord): Message {
 
 /** Decodes a message about an account from the fleet's topic. Returns undefined if the message is not valid. */
 export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined {
-  if (!value) return undefined;
-  try {
-    return RECORD.safeParse(JSON.parse(value.toString())).data;
-  } catch {
-    return undefined; // not JSON
-  }
+  return value ? RECORD.safeParse(objectIn(value.toString())).data : undefined;
 }
 
-export interface Owner {
-  readonly instance: string;
-  readonly name: string;
-  /** Generation in which the account was assigned to the owner. */
-  readonly generation: number;
-}
+export type Owner = Readonly<z.infer<typeof OWNER>>;
 
 /** State of an account according to the fleet's topic. */
 export interface AccountTopicState {
@@ -120,10 +113,8 @@ export function applyRecord(
  * Whether a claim is already known to be committed when its announcement is read. The announcement (`takes`) and the commit (`runs`) come
  * from different producers, so the commit may arrive first.
  */
-function isClaimKnown(
-  { owner, isClaimPending, claimedAt }: AccountTopicState,
-  { instance, at }: FleetRecord,
-) {
+function isClaimKnown(before: AccountTopicState, { instance, at }: FleetRecord): boolean {
+  const { owner, isClaimPending, claimedAt = -Infinity } = before;
   const isClaimed = owner?.instance === instance && isClaimPending === false;
-  return isClaimed && claimedAt !== undefined && Date.parse(at) <= claimedAt;
+  return isClaimed && Date.parse(at) <= claimedAt;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { defer, lastValueFrom, takeUntil } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { logCreator } from 'kafkajs';
 import type { AccountsOptions } from '../config/accounts.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
@@ -21,7 +21,7 @@ import type { FleetAccountsOptions } from './fleet-accounts.ts';
 import { fleetGroupId } from './fleet-group.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetLog } from './fleet-log.ts';
-import { runFleetMember } from './fleet-member.ts';
+import { FleetMember } from './fleet-member.ts';
 import { warmFolders } from './warm-folders.ts';
 
 /** Options of {@link runFleet}. */
@@ -36,14 +36,13 @@ export interface FleetOptions {
    * late subscribers.
    */
   readonly stop$: Observable<unknown>;
-  readonly fleetHooks?: FleetHooks;
+  readonly fleetHooks: FleetHooks;
   /**
    * Creates the hooks that observe an account, and the function that returns the account's current figures. Called when the account is
    * assigned to this instance.
    */
   readonly watch: FleetAccountsOptions['watch'];
-  readonly scheduler?: SchedulerLike;
-  readonly kafkaLog?: logCreator;
+  readonly kafkaLog: logCreator;
 }
 
 /** Returns an instance's name: `INSTANCE_NAME`, or else the host's name followed by a random suffix. */
@@ -58,8 +57,8 @@ export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): 
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at any time.
  */
 export async function runFleet(options: FleetOptions): Promise<void> {
-  const { config, name, source, stop$, fleetHooks = {}, watch, kafkaLog } = options;
-  const { scheduler = steadyScheduler } = options;
+  const { config, name, source, stop$, fleetHooks, watch, kafkaLog } = options;
+  const scheduler = steadyScheduler;
   const names = topicNames(config.topics.sharedPrefix);
   const instance = randomUUID();
   const unlock = lockFolder(config.stateDir);
@@ -77,16 +76,21 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     const isThere = await lastValueFrom(topics$, { defaultValue: undefined });
     if (!isThere) return;
     const work = accountWork({ instance, clients, signals, scheduler });
-    await runFleetMember({
+    const member = new FleetMember({
       group: membershipGroup(clients.kafka, fleetGroupId(config.topics.sharedPrefix)),
       files$: watchAccounts({ ...source, config, scheduler }),
       accounts: {
         context: { instance, work, scheduler },
         folders: warmFolders(config.stateDir, scheduler),
-        ...{ name, topic: names.fleet, log, watch, fleetHooks },
+        name,
+        topic: names.fleet,
+        log,
+        watch,
+        fleetHooks,
       },
-      ...{ stop$, scheduler },
+      stop$,
     });
+    await member.run();
   } finally {
     log.close();
     clients.connections.close();

@@ -1,9 +1,10 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Generation, Member } from '../kafka/membership/membership.ts';
-import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
+import { assign, isImbalanced } from './assignment.ts';
+import type { AssignmentOptions } from './assignment.ts';
+import { decodeIfPossible, packFleetAssignment, unpackMemberMetadata } from './member-metadata.ts';
+import type { FleetAssignment, MemberMetadata, OwnedAccount } from './member-metadata.ts';
 import type { Report } from './report.ts';
-import { candidateOf, leaderAssignment, servableMetadata, weightsOf } from './leader-assignment.ts';
-import { isImbalanced } from './imbalance.ts';
 
 /**
  * How long loads must be uneven before accounts move, in ms. Shorter: a passing change of load moves accounts. Longer: a member stays
@@ -18,7 +19,10 @@ const IMBALANCE_GRACE_MS = 600_000;
  */
 export class Leader {
   readonly #scheduler: SchedulerLike;
-  /** Metadata of the members in the last assignment that this instance computed; empty while another member leads. */
+  /**
+   * Metadata of the members in the last assignment that this instance computed, without accounts that are not served because of their API
+   * key. Empty while another member leads.
+   */
   #members: readonly MemberMetadata[] = [];
   #assignment: FleetAssignment | undefined;
   /** Number of the newest generation that this instance took part in. */
@@ -33,14 +37,43 @@ export class Leader {
     this.#scheduler = scheduler;
   }
 
-  /** Returns each member's assignment in Kafka's binary form, by member id. */
+  /**
+   * Returns each member's assignment in Kafka's binary form, by member id. Accounts move only if the set of instances differs from the
+   * previous generation's, or if loads have been uneven for too long. A member whose metadata this version can't decode stays in the group
+   * but is assigned no accounts.
+   */
   assign(members: readonly Member[]): ReadonlyMap<string, Buffer> {
-    this.#members = servableMetadata(members);
-    // After missing a generation (a network partition, for example), this instance does not know the previous members.
-    const isUnknown = hasMissedGeneration(this.#members, this.#newest);
-    const before = isUnknown ? [] : (this.#assignment?.members ?? []);
-    const instances = new Set(before.map(({ instance }) => instance));
-    return leaderAssignment(members, { instances, isImbalanced: this.#isDue });
+    const all = members.flatMap(({ metadata }) => decodeIfPossible(unpackMemberMetadata, metadata));
+    const apiKeyConflicts = apiKeyConflictsOf(all);
+    this.#members = all.map((member) => ({
+      ...member,
+      configured: member.configured.filter((account) => !apiKeyConflicts.has(account)),
+    }));
+    const mayMove = this.#isDue || this.#hasNewMembers();
+    const assignment = assign({ ...candidatesOf(this.#members), mayMove });
+    const accounts = [...assignment].flatMap(([instance, assigned]) =>
+      assigned.map((account) => [account, instance] as const),
+    );
+    const packed = packFleetAssignment({
+      members: this.#members,
+      accounts: new Map(accounts),
+      apiKeyConflicts,
+    });
+    return new Map(members.map(({ id }) => [id, packed]));
+  }
+
+  /**
+   * Whether the set of instances differs from the previous generation's. True after missing a generation (because of a network partition,
+   * for example), when this instance does not know the previous members: a member was assigned an account in a newer generation.
+   */
+  #hasNewMembers(): boolean {
+    const generations = this.#members.flatMap(({ owned }) => [...owned.values()]);
+    if (generations.some(({ generation }) => generation > this.#newest)) return true;
+    const before = new Set(this.#assignment?.members.map(({ instance }) => instance));
+    return (
+      this.#members.length !== before.size ||
+      this.#members.some(({ instance }) => !before.has(instance))
+    );
   }
 
   /**
@@ -56,8 +89,7 @@ export class Leader {
 
   /** Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for too long. */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
-    const members = this.#presentMetadata(reports);
-    if (!isImbalanced({ members: members.map(candidateOf), weights: weightsOf(members) })) {
+    if (!isImbalanced(candidatesOf(this.#presentMetadata(reports)))) {
       this.#unevenSince = undefined;
       return false;
     }
@@ -88,11 +120,52 @@ export class Leader {
 }
 
 /**
- * Whether the leader has missed a generation: a member was assigned an account in a generation newer than `newest`, the newest that the
- * leader took part in.
+ * Converts the members' metadata for the assignment. A candidate's id is the instance id, because the member id in Kafka's group changes
+ * when the instance has to join again.
  */
-function hasMissedGeneration(members: readonly MemberMetadata[], newest: number): boolean {
-  return members.some(({ owned }) =>
-    [...owned.values()].some(({ generation }) => generation > newest),
+function candidatesOf(members: readonly MemberMetadata[]): Omit<AssignmentOptions, 'mayMove'> {
+  const candidates = members.map(({ instance, configured, owned, warm }) => ({
+    id: instance,
+    configured: new Set(configured),
+    ownedSince: new Map([...owned].map(([account, { generation }]) => [account, generation])),
+    warm: new Set(warm),
+  }));
+  return { members: candidates, weights: weightsOf(members) };
+}
+
+/** Returns the load of each account, as reported by the member to which the account was assigned in the newest generation. */
+function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, number> {
+  const newest = new Map<string, OwnedAccount>();
+  for (const [account, mine] of members.flatMap(({ owned }) => [...owned])) {
+    const known = newest.get(account);
+    if (!known || known.generation < mine.generation) newest.set(account, mine);
+  }
+  return new Map([...newest].map(([account, { weight }]) => [account, weight]));
+}
+
+/**
+ * Detects accounts with the same API key at different instances. They exist for a while after a file was renamed, because instances see the
+ * new name at different times. Served at the same time, together they would exceed the API key's quota. Of the accounts with one API key,
+ * only one is served: an account that a leaving instance still serves; if there is none, an account that is assigned to a member; otherwise
+ * the first account by name.
+ *
+ * @returns the accounts that are not served, each mapped to the account that is served instead.
+ */
+function apiKeyConflictsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, string> {
+  const byKey = new Map<string, Set<string>>();
+  for (const [account, key] of members.flatMap(({ apiKeyDigests }) => [...apiKeyDigests]))
+    byKey.set(key, (byKey.get(key) ?? new Set()).add(account));
+  const isLeft = (account: string) =>
+    members.some(
+      ({ configured, apiKeyDigests }) =>
+        apiKeyDigests.has(account) && !configured.includes(account),
+    );
+  const isHeld = (account: string) => members.some(({ owned }) => owned.has(account));
+  return new Map(
+    [...byKey.values()].flatMap((accounts) => {
+      const byName = [...accounts].sort();
+      const served = byName.find(isLeft) ?? byName.find(isHeld) ?? byName[0]!;
+      return byName.filter((each) => each !== served).map((each) => [each, served] as const);
+    }),
   );
 }

@@ -3,12 +3,11 @@ import type { AccountFigures } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { AccountRun, isFenced } from './account-run.ts';
 import type { InstanceContext } from './account-run.ts';
-import type { ApiKeyConflicts } from './api-key-conflicts.ts';
 import { isQuarantined, isSuspect, crashTimesOf, MAX_CRASHES, PROBATION_MS } from './crashes.ts';
 import type { FleetAnnouncements } from './fleet-announcements.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { AccountTopicState } from './fleet-record.ts';
-import type { FleetTopicState } from './fleet-topic-state.ts';
+import type { FleetTopicState } from './fleet-log.ts';
 import { nextStep } from './next-step.ts';
 import type { AccountStep } from './next-step.ts';
 
@@ -19,8 +18,8 @@ export interface GroupGeneration {
   readonly members: ReadonlySet<string>;
   /** Id of the instance to which each account is assigned, by account. */
   readonly assigned: ReadonlyMap<string, string>;
-  /** Accounts that must not be served because another account has the same API key. */
-  readonly apiKeyConflicts: ApiKeyConflicts;
+  /** Accounts that must not be served, each mapped to the account that has the same API key and is served. */
+  readonly apiKeyConflicts: ReadonlyMap<string, string>;
 }
 
 /**
@@ -44,7 +43,7 @@ export interface SharedByAccounts {
 }
 
 export interface LocalAccountOptions extends SharedByAccounts {
-  readonly fleetTopic: FleetTopicState;
+  readonly log: FleetTopicState;
   readonly announcements: FleetAnnouncements;
   /** All accounts that this instance serves, restores or stops. */
   readonly accounts: ReadonlyMap<string, LocalAccount>;
@@ -152,7 +151,7 @@ export class LocalAccount {
   }
 
   get #topicState(): AccountTopicState | undefined {
-    return this.#options.fleetTopic.accounts.get(this.config.account);
+    return this.#options.log.accounts.get(this.config.account);
   }
 
   #isFull(step: AccountStep): boolean {
@@ -197,7 +196,7 @@ export class LocalAccount {
     if (this.#quarantineBasis === this.#topicState) return;
     this.#quarantineBasis = this.#topicState;
     this.#handoverSince = undefined;
-    announcements.quarantined(account).then(
+    announcements.announce(account, 'quarantined').then(
       () => fleetHooks.onQuarantined?.({ account }),
       () => (this.#quarantineBasis = undefined), // the next step tries again
     );
@@ -221,7 +220,7 @@ export class LocalAccount {
     const { context, announcements } = this.#options;
     const owner = this.#topicState?.owner;
     if (this.run.phase !== 'nothing' || (owner && owner.instance !== context.instance)) return;
-    announcements.released(this.config.account).catch(() => undefined); // without it, the next owner claims after the release timeout
+    announcements.announce(this.config.account, 'released').catch(() => undefined); // without it, the next owner claims after the release timeout
   }
 
   /**

@@ -140,6 +140,15 @@ function unpackedKeys(known: readonly string[], packedText: string): ReadonlyMap
   return new Map(all.filter(([, key]) => key.length === NO_KEY.length && key !== NO_KEY));
 }
 
+/** Decodes a member's metadata or assignment. Returns an empty array if this version can't decode it. */
+export function decodeIfPossible<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {
+  try {
+    return [unpack(bytes)];
+  } catch {
+    return []; // written by another version, or empty because the member is joining
+  }
+}
+
 function deflated(data: unknown): Buffer {
   return deflateRawSync(JSON.stringify(data));
 }

@@ -7,14 +7,14 @@ export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stoppin
 export interface StepInput {
   readonly instance: string;
   readonly phase: AccountPhase;
-  /** Newest generation of the fleet's Kafka group that this instance knows; undefined before the first generation. */
-  readonly generation: number | undefined;
+  /** Newest generation of the fleet's Kafka group that this instance knows. */
+  readonly generation: number;
   /** Instance ids of the newest generation's members. */
   readonly members: ReadonlySet<string>;
   /** Whether the newest generation assigns the account to this instance. */
   readonly isAssigned: boolean;
   /** Whether the account must not be served, because another account has the same API key. */
-  readonly hasApiKeyConflict?: boolean;
+  readonly hasApiKeyConflict: boolean;
   /** State of the account in the fleet's topic; undefined if the topic has no message about the account. */
   readonly account: AccountTopicState | undefined;
   /** Time since this instance asked for the account's release in the newest generation, in ms; undefined if it has not asked. */
@@ -39,19 +39,19 @@ export type AccountStep = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay'
 export const RELEASE_TIMEOUT_MS = 5_000;
 
 export function nextStep(situation: StepInput): AccountStep {
-  const { phase, generation, isAssigned, hasApiKeyConflict = false } = situation;
-  if (generation === undefined || phase === 'stopping') return 'stay';
+  const { phase, isAssigned, hasApiKeyConflict } = situation;
+  if (phase === 'stopping') return 'stay';
   if (phase === 'running' && hasApiKeyConflict) return 'drop'; // no instance will ask for its release
-  if (phase === 'running') return isAssigned ? 'stay' : stepWhenUnassigned(situation, generation);
+  if (phase === 'running') return isAssigned ? 'stay' : stepWhenUnassigned(situation);
   if (!isAssigned) return phase === 'nothing' ? 'stay' : 'drop';
-  return stepWhenAssigned(situation, generation);
+  return stepWhenAssigned(situation);
 }
 
 /**
  * Decides the next step with an account that runs at this instance and is assigned to another one. This instance serves the account until
  * the other instance, which first restores the images, asks for a release.
  */
-function stepWhenUnassigned({ instance, account }: StepInput, generation: number): AccountStep {
+function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of
   // that generation.
   if (account?.releaseRequest?.generation === generation) return 'release';
@@ -60,8 +60,8 @@ function stepWhenUnassigned({ instance, account }: StepInput, generation: number
   return isClaimed ? 'stay' : 'drop';
 }
 
-function stepWhenAssigned(situation: StepInput, generation: number): AccountStep {
-  const { instance, phase, members, account, releaseRequestedMs } = situation;
+function stepWhenAssigned(situation: StepInput): AccountStep {
+  const { instance, phase, generation, members, account, releaseRequestedMs } = situation;
   const owner = account?.owner;
   // A claim restores the remaining images itself; those restored so far stay in the store.
   const claim = phase === 'warming' ? 'drop' : 'claim';

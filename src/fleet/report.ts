@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { AccountConfig } from '../config/accounts.ts';
 import { describeError } from '../core/errors.ts';
+import { objectIn } from '../core/http-text.ts';
 import type { AccountFigures } from '../observe/fleet-view.ts';
 import { shortened } from '../ops/status/shortened.ts';
 import type { Message } from '../sinks/sink.ts';
@@ -66,20 +68,9 @@ export function applyReport(
 ): void {
   const name = key?.toString() ?? '';
   if (!name.startsWith(PREFIX)) return;
-  if (!value) {
-    reports.delete(name.slice(PREFIX.length));
-    return;
-  }
-  const report = parseReport(value);
+  if (!value) return void reports.delete(name.slice(PREFIX.length));
+  const report = REPORT.safeParse(objectIn(value.toString())).data;
   if (report) reports.set(report.instance, report);
-}
-
-function parseReport(value: Buffer): Report | undefined {
-  try {
-    return REPORT.safeParse(JSON.parse(value.toString())).data;
-  } catch {
-    return undefined; // not JSON
-  }
 }
 
 /**
@@ -113,4 +104,46 @@ export function accountReport(input: AccountReportInput): AccountReport {
       },
     }),
   };
+}
+
+/** Whether the report `now` differs notably from the report `before`. Figures change all the time, so small differences do not count. */
+export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
+  const accounts = Object.entries(now);
+  if (accounts.length !== Object.keys(before).length) return true;
+  return accounts.some(([account, report]) => hasChanged(report, before[account]));
+}
+
+function hasChanged(now: AccountReport, before: AccountReport | undefined): boolean {
+  if (now.weight !== before?.weight || now.failed !== before.failed) return true;
+  if (now.prefix !== before.prefix) return true;
+  if (!now.figures || !before.figures) return now.figures !== before.figures;
+  const [a, b] = [now.figures, before.figures];
+  return (
+    a.ready !== b.ready ||
+    !isDeepStrictEqual([a.causes, a.reasons], [b.causes, b.reasons]) ||
+    a.quota?.name !== b.quota?.name ||
+    differsNotably(a.lagMs, b.lagMs, 1_000) ||
+    (a.lookedAt === null) !== (b.lookedAt === null) ||
+    differsNotably(a.eventsPerSecond, b.eventsPerSecond, 1) ||
+    Math.abs(quotaShare(a) - quotaShare(b)) > 0.1 ||
+    (a.firstRead === null) !== (b.firstRead === null) ||
+    Math.abs(firstReadShare(a) - firstReadShare(b)) > 0.05
+  );
+}
+
+function quotaShare({ quota }: AccountFigures): number {
+  return quota && quota.limit > 0 ? quota.used / quota.limit : 0;
+}
+
+function firstReadShare({ firstRead }: AccountFigures): number {
+  return firstRead && firstRead.total > 0 ? firstRead.read / firstRead.total : 0;
+}
+
+/**
+ * Whether two figures differ notably: exactly one of them is null, or they differ by more than `least` and by more than half of the larger
+ * one.
+ */
+function differsNotably(a: number | null, b: number | null, least: number): boolean {
+  if (a === null || b === null) return a !== b;
+  return Math.abs(a - b) > Math.max(least, Math.max(a, b) / 2);
 }

@@ -7,16 +7,7 @@ import { IMAGES } from '../state/image-file.ts';
  * State folders of the accounts. A folder is retained for a while after another instance has claimed its account, because the account may
  * come back.
  */
-export interface WarmFolders {
-  /** Marks the account's folder as in use: the account is assigned to this instance. */
-  readonly use: (account: string) => void;
-  /** Marks the account's folder as unused: the account is assigned to another instance. */
-  readonly release: (account: string) => void;
-  /** Returns the names of the accounts whose state folder is in use or contains images. */
-  readonly warm: () => readonly string[];
-  /** Deletes state folders that have been unused for longer than the retention time. */
-  readonly clear: () => void;
-}
+export type WarmFolders = ReturnType<typeof warmFolders>;
 
 /**
  * How long an unused state folder is retained, in ms. Shorter: the images of a returning account are restored from Kafka. Longer: unused
@@ -29,22 +20,25 @@ const RETENTION_MS = 3_600_000;
  *
  * @param stateDir Contains one folder per account. Folders left by an earlier process count as unused from the time of this call.
  */
-export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFolders {
+export function warmFolders(stateDir: string, scheduler: SchedulerLike) {
   /** Time at which each account's folder became unused, in ms on the scheduler's clock; Infinity while it is in use. */
-  const unused = new Map<string, number>();
-  for (const entry of readdirSync(stateDir, { withFileTypes: true })) {
-    if (entry.isDirectory() && hasImages(join(stateDir, entry.name))) {
-      unused.set(entry.name, scheduler.now());
-    }
-  }
+  const unused = new Map(
+    readdirSync(stateDir, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && hasImages(join(stateDir, entry.name)))
+      .map(({ name }) => [name, scheduler.now()]),
+  );
   return {
-    use: (account) => void unused.set(account, Infinity),
-    release: (account) => {
+    /** Marks the account's folder as in use: the account is assigned to this instance. */
+    use: (account: string): void => void unused.set(account, Infinity),
+    /** Marks the account's folder as unused: the account is assigned to another instance. */
+    release: (account: string): void => {
       if (hasImages(join(stateDir, account))) unused.set(account, scheduler.now());
       else unused.delete(account);
     },
-    warm: () => [...unused.keys()],
-    clear: () => {
+    /** Returns the names of the accounts whose state folder is in use or contains images. */
+    warm: (): readonly string[] => [...unused.keys()],
+    /** Deletes state folders that have been unused for longer than the retention time. */
+    clear: (): void => {
       for (const [account, since] of unused) {
         if (since + RETENTION_MS > scheduler.now()) continue;
         unused.delete(account);

@@ -3,7 +3,7 @@ import type { PiiConfig } from '../../src/config/config.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { records } from '../support/records.ts';
-import { unmatchedFields } from '../../src/account/unmatched-fields.ts';
+import { unmatchedFields } from '../../src/account/personal-fields-of.ts';
 
 const pii: PiiConfig = {
   drop: [{ resource: 'orders', path: ['tender_info', 'last_four'] }],
@@ -19,12 +19,7 @@ function told(
   volatile: readonly string[] = [],
 ): readonly (readonly string[])[] {
   const names: string[] = [];
-  const look = unmatchedFields({
-    pii,
-    volatile,
-    resource,
-    onUnmatchedField: (name) => names.push(name),
-  });
+  const look = unmatchedFields(pii, resource, volatile, (name) => names.push(name));
   const after: (readonly string[])[] = [];
   for (const [data, query = {}, hasNext = true] of pages) {
     const answer = { data: records(data), total: 0, hasNext };
@@ -69,7 +64,7 @@ it('tells of volatile fields, too', () => {
 });
 
 it('does not read the records of pages once nothing is left to look for: known runs would be created for it', () => {
-  const look = unmatchedFields({ pii, resource: 'products', onUnmatchedField: () => undefined });
+  const look = unmatchedFields(pii, 'products', [], () => undefined);
   const answer = { total: 0, hasNext: true, span: { begin: 1, end: 2 }, serverTime: undefined };
   const read = vi.fn(() => []);
   look(Object.defineProperty(answer, 'data', { get: read }) as never, {});

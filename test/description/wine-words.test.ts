@@ -13,7 +13,7 @@ const OWN_WORDS = new Set([
 const ABOUT_WINE = new Map<string, readonly string[]>([
   // The wire form of requests on the signals topic.
   ...[
-    'account/pending-jobs',
+    'account/signal-jobs',
     'commands/resync',
     'pipeline/reads/resync-reads',
     'sinks/signals/signals',

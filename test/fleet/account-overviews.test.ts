@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { accountOverviews, hasProblem } from '../../src/fleet/account-overviews.ts';
-import type { FleetOverview } from '../../src/fleet/account-overviews.ts';
+import { accountOverviews, hasProblem } from '../../src/fleet/account-views.ts';
+import type { FleetOverview } from '../../src/fleet/account-views.ts';
 import type { AccountTopicState } from '../../src/fleet/fleet-record.ts';
 import type { Report } from '../../src/fleet/report.ts';
 import type { AccountFigures } from '../../src/observe/fleet-view.ts';

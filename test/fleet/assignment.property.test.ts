@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { assign, BALANCE_TOLERANCE, MAX_MOVE_SHARE } from '../../src/fleet/assignment.ts';
+import {
+  assign,
+  BALANCE_TOLERANCE,
+  isImbalanced,
+  MAX_MOVE_SHARE,
+} from '../../src/fleet/assignment.ts';
 import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
-import { isImbalanced } from '../../src/fleet/imbalance.ts';
 import { Chance } from '../support/chance.ts';
 import { scaled } from '../support/scale.ts';
 

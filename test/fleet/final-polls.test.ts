@@ -1,6 +1,6 @@
 import { map, switchMap, timer } from 'rxjs';
 import { describe, it } from 'vitest';
-import { finalPolls } from '../../src/fleet/final-polls.ts';
+import { FinalPolls } from '../../src/fleet/account-run.ts';
 import type { Published } from '../../src/observe/hooks.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
@@ -18,7 +18,7 @@ const PAGES: Record<string, Published> = {
 function askedAfter10(told: string, expected: { asked: string; done: string }): void {
   const scheduler = virtualTime();
   scheduler.run(({ hot, expectObservable }) => {
-    const last = finalPolls(scheduler);
+    const last = new FinalPolls(scheduler);
     hot(told, PAGES).subscribe((each) => last.hooks.onPublished?.(each));
     const done$ = timer(10, scheduler).pipe(
       switchMap(() => last.pollAll$),

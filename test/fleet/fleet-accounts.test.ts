@@ -129,14 +129,14 @@ describe('an account whose file changes', () => {
     await setFile(undefined, 100);
     expect(pages()).toEqual([]);
     expect(
-      [...accounts.localAccounts().values()].filter(({ doing }) => doing === 'running').length,
+      [...accounts.localAccounts.values()].filter(({ run }) => run.phase === 'running').length,
     ).toBe(0);
   });
 
   it('is not told of as held when it was given to another instance meanwhile', async () => {
     const { accounts, begun, setFile } = instance();
     await begun();
-    const heldHere = () => [...accounts.memberMetadata(['winery']).owned.keys()];
+    const heldHere = () => [...accounts.memberMetadata().owned.keys()];
     expect(heldHere()).toEqual(['winery']);
     await setFile(undefined, 100);
     const other = { instance: 'other', name: 'other' };

@@ -6,7 +6,8 @@ import {
   unpackMemberMetadata,
 } from '../../src/fleet/member-metadata.ts';
 import type { MemberMetadata } from '../../src/fleet/member-metadata.ts';
-import { leaderAssignment } from '../../src/fleet/leader-assignment.ts';
+import { Leader } from '../../src/fleet/group-leader.ts';
+import { SimTime } from '../sim/sim-time.ts';
 
 const NONE = { owned: new Map(), warm: [], apiKeyDigests: new Map() } as const;
 const accounts = (count: number) => Array.from({ length: count }, (_, n) => `winery-${n}`);
@@ -15,11 +16,22 @@ const told = (instance: string, some: Partial<MemberMetadata> = {}): MemberMetad
   ...{ instance, name: `${instance}-host`, configured: accounts(6) },
   ...some,
 });
-const NEW = { instances: new Set<string>(), isImbalanced: false };
 const member = (one: MemberMetadata) => ({
   id: `member of ${one.instance}`,
   metadata: packMemberMetadata(one),
 });
+/** What the leader gives, after a generation with these instances. */
+const leaderAssignment = (
+  members: readonly ReturnType<typeof member>[],
+  before: readonly string[] = [],
+) => {
+  const leader = new Leader(new SimTime(0).scheduler);
+  leader.generationStarted(
+    { number: 1, memberId: 'one', isLeader: true, assignment: Buffer.alloc(0) },
+    { members: before.map((instance) => ({ instance, name: instance })), accounts: new Map() },
+  );
+  return leader.assign(members);
+};
 
 describe('what a member tells', () => {
   it('survives the way', () => {
@@ -71,7 +83,7 @@ describe('what a member tells', () => {
 describe('sharing out', () => {
   it('tells every member of all accounts', () => {
     const members = ['a', 'b'].map((instance) => member(told(instance)));
-    const given = leaderAssignment(members, NEW);
+    const given = leaderAssignment(members);
     expect([...given.keys()]).toEqual(members.map(({ id }) => id));
     const [one, two] = [...given.values()].map(unpackFleetAssignment);
     expect(one).toEqual(two);
@@ -88,13 +100,12 @@ describe('sharing out', () => {
   it('moves nothing to make it even while the instances are the same', () => {
     const held = new Map(accounts(6).map((each) => [each, { generation: 1, weight: 1 }]));
     const members = [member(told('a', { owned: held })), member(told('b'))];
-    const owners = (before: readonly string[], isImbalanced: boolean) => {
-      const given = leaderAssignment(members, { instances: new Set(before), isImbalanced });
+    const owners = (before: readonly string[]) => {
+      const given = leaderAssignment(members, before);
       return new Set(unpackFleetAssignment([...given.values()][0]!).accounts.values());
     };
-    expect(owners(['a', 'b'], false)).toEqual(new Set(['a']));
-    expect(owners(['a'], false)).toEqual(new Set(['a', 'b']));
-    expect(owners(['a', 'b'], true)).toEqual(new Set(['a', 'b']));
+    expect(owners(['a', 'b'])).toEqual(new Set(['a']));
+    expect(owners(['a'])).toEqual(new Set(['a', 'b']));
   });
 
   it('goes by the weight that the newest owner tells', () => {
@@ -110,9 +121,7 @@ describe('sharing out', () => {
       member(told('a', { configured: known, owned: heavy })),
       member(told('b', { configured: known, owned: stale })),
     ];
-    const { accounts: by } = unpackFleetAssignment(
-      [...leaderAssignment(members, NEW).values()][0]!,
-    );
+    const { accounts: by } = unpackFleetAssignment([...leaderAssignment(members).values()][0]!);
     expect([...by].filter(([, instance]) => instance === 'b')).toEqual([['winery-0', 'b']]);
   });
 
@@ -127,7 +136,7 @@ describe('sharing out', () => {
         }),
       );
     const shared = (...members: ReturnType<typeof tells>[]) => {
-      const given = unpackFleetAssignment([...leaderAssignment(members, NEW).values()][0]!);
+      const given = unpackFleetAssignment([...leaderAssignment(members).values()][0]!);
       const names = [...given.accounts.keys()].filter((each) => !each.startsWith('of-'));
       return [names, [...(given.apiKeyConflicts ?? [])]];
     };
@@ -152,7 +161,7 @@ describe('sharing out', () => {
       member(told('a')),
       { id: 'other', metadata: Buffer.from('of another version') },
     ];
-    const given = unpackFleetAssignment(leaderAssignment(members, NEW).get('other')!);
+    const given = unpackFleetAssignment(leaderAssignment(members).get('other')!);
     expect(new Set(given.accounts.values())).toEqual(new Set(['a']));
   });
 });

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { VirtualTimeScheduler } from 'rxjs';
 import { expect, it } from 'vitest';
-import { openingQueue } from '../../src/fleet/opening-queue.ts';
+import { openingQueue } from '../../src/fleet/account-work.ts';
 
 /** Lists that are opened until they are told to end, by name, in the order in which they began. */
 function opened(scheduler = new VirtualTimeScheduler()) {

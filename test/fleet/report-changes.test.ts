@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { accountReport } from '../../src/fleet/report.ts';
+import { accountReport, isReportable } from '../../src/fleet/report.ts';
 import type { AccountConfig } from '../../src/config/accounts.ts';
-import { isReportable } from '../../src/fleet/reporting.ts';
 import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
 const FIGURES: AccountFigures = {

@@ -1,10 +1,10 @@
 import { NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { fleetMessage } from '../../src/fleet/fleet-record.ts';
-import { FleetTopicTable } from '../../src/fleet/fleet-topic-state.ts';
+import { FleetTopicTable } from '../../src/fleet/fleet-log.ts';
 import { reportTombstone, reportMessage } from '../../src/fleet/report.ts';
 import type { Report } from '../../src/fleet/report.ts';
-import { reporting } from '../../src/fleet/reporting.ts';
+import { FleetAnnouncements } from '../../src/fleet/fleet-announcements.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
@@ -73,7 +73,7 @@ describe('an instance', () => {
     const sent: Message[] = [];
     const errors: unknown[] = [];
     let isCutOff = false;
-    reporting({
+    const announcements = new FleetAnnouncements({
       ...{ instance: 'i1', name: 'i1-host', topic: 'wine.fleet', scheduler: time.scheduler },
       log: {
         accounts: words.accounts,
@@ -88,9 +88,13 @@ describe('an instance', () => {
         },
         close: () => undefined,
       },
-      report: () => accounts,
-      onRetry: (error) => errors.push(error),
-    }).subscribe();
+    });
+    announcements
+      .reporting(
+        () => accounts,
+        (error) => errors.push(error),
+      )
+      .subscribe();
     return {
       ...{ time, words, sent, errors },
       set: (next: Report['accounts']) => (accounts = next),

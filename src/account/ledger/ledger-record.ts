@@ -1,6 +1,7 @@
 // Entries of the ledger topic: their format, and the requests that a reader of an entry has to count.
 
 import { z } from 'zod';
+import { objectIn } from '../../core/http-text.ts';
 
 /** Name of the quota of logins. */
 export const LOGIN_QUOTA = 'login';
@@ -80,12 +81,8 @@ export function ledgerText(entry: LedgerDeclaration | LedgerClaim): string {
 
 /** Parses an entry of the ledger. Returns undefined if the text is not an entry in this version of the format. */
 export function parseLedger(text: string): LedgerDeclaration | LedgerClaim | undefined {
-  try {
-    const json = JSON.parse(text) as { version?: unknown } | null;
-    return json?.version === LEDGER_VERSION ? ENTRY.safeParse(json).data : undefined;
-  } catch {
-    return undefined; // not JSON
-  }
+  const json = objectIn(text);
+  return json?.version === LEDGER_VERSION ? ENTRY.safeParse(json).data : undefined;
 }
 
 /** Whether the text of a ledger entry is a declaration of requests that use the API key with the digest `key`. */
@@ -99,24 +96,6 @@ export function isOfApiKey(text: string, key: string): boolean {
 export interface TimedCount {
   readonly at: number;
   readonly count: number;
-}
-
-/**
- * Returns the requests that a declaration in the ledger states for one quota, with the latest time at which they may reach the API, in ms
- * on the reader's clock. Requests that had ended count at their declared age. Those that were in flight, and those that may still start,
- * count {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
- *
- * @param blockMs Length of the lease that the declaration grants, in ms.
- * @param sentBefore Latest time at which the declaration may have been sent, in ms on the reader's clock.
- */
-export function latestArrivals(
-  { used, underWay, more }: QuotaDeclaration,
-  blockMs: number,
-  sentBefore: number,
-): TimedCount[] {
-  const toCome = { at: sentBefore + blockMs + MAX_REQUEST_DELAY_MS, count: underWay + more };
-  const made = used.map(([ageMs, count]) => ({ at: sentBefore - ageMs, count }));
-  return [...made, toCome].filter(({ count }) => count > 0);
 }
 
 /** A declaration in the ledger, with the latest time at which its process may have sent it, in ms on the reader's clock. */
@@ -144,16 +123,21 @@ export function declarationsIn(
 }
 
 /**
- * Returns the requests in a declaration that count against the quota `name`, each with the latest time at which it may reach the API (see
- * {@link latestArrivals}).
+ * Returns the requests in a declaration that count against the quota `name`, with the latest time at which they may reach the API, in ms on
+ * the reader's clock. Requests that had ended count at their declared age. Those that were in flight, and those that may still start, count
+ * {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
  */
 export function latestArrivalsIn(
   name: string,
   { declaration, latestSentAt }: DatedDeclaration,
 ): TimedCount[] {
-  return quotaDeclarationsIn(name, declaration).flatMap((declared) =>
-    latestArrivals(declared, declaration.blockMs, latestSentAt),
-  );
+  const leaseEnd = latestSentAt + declaration.blockMs;
+  return quotaDeclarationsIn(name, declaration)
+    .flatMap(({ used, underWay, more }) => [
+      ...used.map(([ageMs, count]) => ({ at: latestSentAt - ageMs, count })),
+      { at: leaseEnd + MAX_REQUEST_DELAY_MS, count: underWay + more },
+    ])
+    .filter(({ count }) => count > 0);
 }
 
 /**
@@ -167,11 +151,8 @@ export function quotaDeclarationsIn(
   name: string,
   { quotas }: LedgerDeclaration,
 ): readonly QuotaDeclaration[] {
-  const own = quotas[name];
-  if (own || name === LOGIN_QUOTA) return own ? [own] : [];
-  const isCounted = (other: string) =>
-    other !== LOGIN_QUOTA && (name === SHARED_QUOTA || other === SHARED_QUOTA);
-  return Object.entries(quotas).flatMap(([other, declared]) =>
-    isCounted(other) ? [declared] : [],
-  );
+  const { [LOGIN_QUOTA]: login, [SHARED_QUOTA]: shared, ...lists } = quotas;
+  if (name === SHARED_QUOTA && !shared) return Object.values(lists);
+  const declared = name === LOGIN_QUOTA ? login : (lists[name] ?? shared);
+  return declared ? [declared] : [];
 }

@@ -3,12 +3,18 @@ import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import { ledgerText, parseLedger, declarationsIn } from './ledger-record.ts';
-import type { LedgerDeclaration, DatedDeclaration } from './ledger-record.ts';
-import { DeclaredQuota } from './quota-ledger.ts';
-import type { QuotaLedger } from './quota-ledger.ts';
+import type {
+  DatedDeclaration,
+  LedgerDeclaration,
+  QuotaDeclaration,
+  TimedCount,
+} from './ledger-record.ts';
+import { StartPacer } from './start-pacer.ts';
+import { usedRequests } from './used-requests.ts';
 import type { AccountLog, PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
+import type { Gate } from '../../streams/quota/token-bucket.ts';
 
 /** State of the ledger when a process claims it: what earlier processes, guests and other accounts with the same API key have declared. */
 export interface InheritedLedger {
@@ -28,6 +34,18 @@ export interface InheritedLedger {
    * process that wrote it may have sent any number of requests.
    */
   readonly hasUnreadableEntry: boolean;
+}
+
+/** Connects a quota's token bucket with the ledger, so that only declared requests start. */
+export interface QuotaLedger {
+  readonly gate: Gate;
+  /**
+   * To be called when a request starts. Returns a function to be called when the request ends, with whether it was answered. The times `at`
+   * and `end` are in ms on the scheduler's clock.
+   */
+  readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
+  /** Adds requests of other processes to the counted ones. Declarations include them for a minute, so that a successor counts them too. */
+  readonly count: (requests: readonly TimedCount[]) => void;
 }
 
 /** A monotonic clock and the machine's clock. Leases and permits expire as soon as either of them says so. */
@@ -91,9 +109,17 @@ export function openLedger(options: LedgerOptions): Ledger {
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #quotas = new Map<string, DeclaredQuota>();
-  readonly #leaseBegan$ = new Subject<void>();
+  /** Emits when requests may start: each time a lease begins, and once the ledger is activated. */
+  readonly leaseBegan$ = new Subject<void>();
   readonly #guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   readonly #failed$ = new Subject<never>();
+  /**
+   * Emits, when a lease begins after a time without one, the declarations that guest processes wrote in that time. Subscribers must count
+   * these requests synchronously, because this process sends requests right after.
+   */
+  readonly guestDeclarations$: Observable<readonly DatedDeclaration[]> = this.#guestDeclarations$;
+  /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
+  readonly failed$: Observable<never> = this.#failed$;
   #log: AccountLog | undefined;
   #claims = 0;
   #isActive = false;
@@ -109,19 +135,6 @@ export class Ledger {
   }
 
   /**
-   * Emits, when a lease begins after a time without one, the declarations that guest processes wrote in that time. Subscribers must count
-   * these requests synchronously, because this process sends requests right after.
-   */
-  get guestDeclarations$(): Observable<readonly DatedDeclaration[]> {
-    return this.#guestDeclarations$;
-  }
-
-  /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
-  get failed$(): Observable<never> {
-    return this.#failed$;
-  }
-
-  /**
    * Returns the part of the ledger that concerns one quota. To be called for each quota before {@link activate}.
    *
    * @param capacity Maximum number of requests in a minute.
@@ -129,11 +142,7 @@ export class Ledger {
    * in advance.
    */
   quota(name: string, capacity: number, isRare: boolean): QuotaLedger {
-    const quota = new DeclaredQuota(capacity, isRare, {
-      isLeaseValid: () => this.isLeaseValid(),
-      requestLease: () => this.#requestLease(),
-      leaseBegan$: this.#leaseBegan$,
-    });
+    const quota = new DeclaredQuota(capacity, isRare, this);
     this.#quotas.set(name, quota);
     return quota;
   }
@@ -154,7 +163,7 @@ export class Ledger {
   activate({ declaration }: InheritedLedger): void {
     this.#writers = [...(declaration?.writers ?? []), this.#options.instance].slice(-MAX_WRITERS);
     this.#isActive = true;
-    this.#leaseBegan$.next();
+    this.leaseBegan$.next();
   }
 
   /** Whether the lease is valid. Checked again just before a request is sent, because the lease may have expired while it waited. */
@@ -173,8 +182,8 @@ export class Ledger {
   leaseOfAtLeast(ms: number): Observable<never> {
     return defer(() => {
       if (this.leaseRemainingMs() >= ms) return EMPTY;
-      this.#requestLease();
-      return this.#leaseBegan$.pipe(
+      this.requestLease();
+      return this.leaseBegan$.pipe(
         filter(() => this.leaseRemainingMs() >= ms),
         take(1),
         ignoreElements(),
@@ -209,7 +218,7 @@ export class Ledger {
    * Requests a lease: starts to write a declaration of requests to the ledger's topic, with retries. Does nothing while a declaration is
    * being written, or if the ledger is inactive.
    */
-  #requestLease(): void {
+  requestLease(): void {
     if (!this.#isActive || this.#declaring) return;
     const { scheduler, random = Math.random, hooks } = this.#options;
     const declared$ = defer(() => this.#declare()).pipe(
@@ -226,7 +235,7 @@ export class Ledger {
       },
       complete: () => {
         this.#declaring = undefined;
-        this.#leaseBegan$.next();
+        this.leaseBegan$.next();
       },
     });
   }
@@ -251,10 +260,8 @@ export class Ledger {
     this.#leaseEnd = end;
     for (const [name, quota] of this.#quotas) quota.leaseBegan(quotas[name]?.more ?? 0);
     this.#renewing?.unsubscribe();
-    this.#renewing = this.#options.scheduler.schedule(
-      () => this.#renew(),
-      Math.max(0, this.leaseRemainingMs() - LEASE_RENEWAL_MARGIN_MS),
-    );
+    const delayMs = Math.max(0, this.leaseRemainingMs() - LEASE_RENEWAL_MARGIN_MS);
+    this.#renewing = this.#options.scheduler.schedule(() => this.#renew(), delayMs);
   }
 
   /**
@@ -262,7 +269,7 @@ export class Ledger {
    * declaration.
    */
   #renew(): void {
-    if ([...this.#quotas.values()].some(({ hasStarted }) => hasStarted)) this.#requestLease();
+    if ([...this.#quotas.values()].some(({ hasStarted }) => hasStarted)) this.requestLease();
   }
 
   #declaration(now: number, leaseMs: number): LedgerDeclaration {
@@ -276,6 +283,100 @@ export class Ledger {
       ),
       ...(apiKeyDigest !== undefined && { key: apiKeyDigest }),
     };
+  }
+}
+
+/**
+ * Counts the requests of one quota for the declarations of this process. A declaration says how many more requests may start. Requests that
+ * start after it was sent ({@link declarationSent}) and before it is committed ({@link leaseBegan}) already use up that number.
+ */
+class DeclaredQuota implements QuotaLedger {
+  readonly gate: Gate;
+  readonly #capacity: number;
+  readonly #isRare: boolean;
+  readonly #ledger: Ledger;
+  readonly #pacer: StartPacer;
+  readonly #used = usedRequests();
+  #inFlight = 0;
+  /** Number of requests that may still start in this lease. */
+  #remainingStarts = 0;
+  #startsSinceDeclared = 0;
+  /** Whether a request has waited for a lease since the newest declaration (by which leases begin) was sent. */
+  #isWanted = false;
+
+  /**
+   * @param capacity Number of requests that the quota allows per minute.
+   * @param isRare Whether requests are rare, as logins are. If so, a declaration announces a single request, and only when one waits.
+   * Otherwise it announces in advance all requests that the process may send until its lease ends.
+   */
+  constructor(capacity: number, isRare: boolean, ledger: Ledger) {
+    this.#capacity = capacity;
+    this.#isRare = isRare;
+    this.#ledger = ledger;
+    this.#pacer = new StartPacer(capacity);
+    this.gate = {
+      opensAt: (now, rank) => {
+        if (this.#remainingStarts === 0 || !ledger.isLeaseValid()) return Infinity;
+        return isRare ? now : this.#pacer.opensAt(now, rank);
+      },
+      want: () => {
+        this.#isWanted = true;
+        ledger.requestLease();
+      },
+      opened$: ledger.leaseBegan$,
+    };
+  }
+
+  readonly onStart: QuotaLedger['onStart'] = (at) => {
+    this.#pacer.take(at);
+    this.#remainingStarts -= 1;
+    this.#startsSinceDeclared += 1;
+    this.#inFlight += 1;
+    return (end, isAnswered) => {
+      this.#inFlight -= 1;
+      this.#used.requestEnded(end, isAnswered);
+    };
+  };
+
+  count(requests: readonly TimedCount[]): void {
+    this.#used.count(requests);
+  }
+
+  /** Whether requests have started since the newest declaration was sent. */
+  get hasStarted(): boolean {
+    return this.#startsSinceDeclared > 0;
+  }
+
+  /** Returns this quota's part of a declaration. With `leaseMs` 0 the part is for a final declaration and allows no more starts. */
+  declaration(now: number, leaseMs: number): QuotaDeclaration {
+    return {
+      used: this.#used.ages(now),
+      underWay: this.#inFlight,
+      more: leaseMs === 0 ? 0 : this.#maxStarts(leaseMs),
+    };
+  }
+
+  /**
+   * Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. It includes those that may
+   * still start in the current lease if that is valid, because all of them may start before the next declaration is committed.
+   */
+  #maxStarts(leaseMs: number): number {
+    const unusedStarts = this.#ledger.isLeaseValid() ? this.#remainingStarts : 0;
+    const wanted = this.#isRare ? Number(this.#isWanted) : this.#pacer.maxStarts(leaseMs);
+    return Math.min(this.#capacity, Math.max(unusedStarts, wanted));
+  }
+
+  declarationSent(): void {
+    this.#startsSinceDeclared = 0;
+    this.#isWanted = false;
+  }
+
+  /**
+   * Called when a declaration of this process's requests is committed, which begins a lease. `more`: number of requests declared to start
+   * with it.
+   */
+  leaseBegan(more: number): void {
+    this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
   }
 }
 

@@ -18,19 +18,7 @@ export interface GuestDeclarationsOptions extends LeaseClocks {
 }
 
 /** Declares the requests of a guest (a process that uses the API key beside the service) in the ledger topic. */
-export interface GuestDeclarations {
-  /**
-   * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left after earlier
-   * declarations, possibly none. Returns undefined if a service may be running the account: permits must then be requested from the
-   * service.
-   */
-  readonly declare: (demands: QuotaDemands) => Promise<PermitBatch | undefined>;
-  /**
-   * Writes the guest's final declaration to the ledger, with the requests that it has sent. From then on its unused permits do not count
-   * any more. Does nothing if the guest has declared nothing before.
-   */
-  readonly declareFinal: (demands: QuotaDemands) => Promise<void>;
-}
+export type GuestDeclarations = ReturnType<typeof guestDeclarations>;
 
 /** Number of permits for each quota, by the quota's name. */
 type Counts = Readonly<Record<string, number>>;
@@ -44,17 +32,14 @@ type Counts = Readonly<Record<string, number>>;
  * those that other guests declared before it, and those of the service's newest declaration. A service that begins to send requests counts
  * those that guests declared before it.
  */
-export function guestDeclarations(options: GuestDeclarationsOptions): GuestDeclarations {
+export function guestDeclarations(options: GuestDeclarationsOptions) {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;
   let declared = 0;
 
   const append = (demands: QuotaDemands, blockMs: number, more: Counts): Promise<PriorEntries> => {
-    const quotas = Object.fromEntries(
-      Object.entries(demands).map(([name, { used }]) => [
-        name,
-        { used, underWay: 0, more: more[name] ?? 0 },
-      ]),
-    );
+    const quotas = forEachQuota(demands, (name, { used }) => ({
+      ...{ used, underWay: 0, more: more[name] ?? 0 },
+    }));
     declared += 1;
     return log.declare(
       ledgerText({ instance, writers: [instance], blockMs, quotas, number: declared }),
@@ -62,16 +47,21 @@ export function guestDeclarations(options: GuestDeclarationsOptions): GuestDecla
   };
 
   return {
-    declare: async (demands) => {
+    /**
+     * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left after earlier
+     * declarations, possibly none. Returns undefined if a service may be running the account: permits must then be requested from the
+     * service.
+     */
+    declare: async (demands: QuotaDemands): Promise<PermitBatch | undefined> => {
       const [at, wallAt] = [scheduler.now(), wallNow()];
-      const most = requestCounts(demands, (_, demand) =>
+      const most = forEachQuota(demands, (_, demand) =>
         Math.min(demand.requested, unusedByGuest(demand)),
       );
       const prior = await append(demands, LEASE_MS, most);
       const others = otherDeclarations(prior);
       const counts =
         others &&
-        requestCounts(demands, (name, demand) =>
+        forEachQuota(demands, (name, demand) =>
           Math.min(most[name]!, freeForGuest(name, demand, others, prior.at)),
         );
       const isShort = Object.entries(most).some(([name, count]) => (counts?.[name] ?? 0) < count);
@@ -79,18 +69,22 @@ export function guestDeclarations(options: GuestDeclarationsOptions): GuestDecla
       if (isShort) await append(demands, LEASE_MS, counts ?? {});
       return counts && { counts, expiresAt: at + LEASE_MS, wallExpiresAt: wallAt + LEASE_MS };
     },
-    declareFinal: async (demands) => {
+    /**
+     * Writes the guest's final declaration to the ledger, with the requests that it has sent. From then on its unused permits do not count
+     * any more. Does nothing if the guest has declared nothing before.
+     */
+    declareFinal: async (demands: QuotaDemands): Promise<void> => {
       if (declared > 0) await append(demands, 0, {});
     },
   };
 }
 
-function requestCounts(
+function forEachQuota<T>(
   demands: QuotaDemands,
-  count: (name: string, demand: QuotaDemand) => number,
-): Counts {
+  valueOf: (name: string, demand: QuotaDemand) => T,
+): Readonly<Record<string, T>> {
   return Object.fromEntries(
-    Object.entries(demands).map(([name, demand]) => [name, count(name, demand)]),
+    Object.entries(demands).map(([name, demand]) => [name, valueOf(name, demand)]),
   );
 }
 

@@ -1,7 +1,6 @@
 import { EMPTY, Subject, switchMap, timer } from 'rxjs';
 import type { Observable, Subscription } from 'rxjs';
-import type { LeaseClocks } from '../ledger/ledger.ts';
-import type { QuotaLedger } from '../ledger/quota-ledger.ts';
+import type { LeaseClocks, QuotaLedger } from '../ledger/ledger.ts';
 import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
 import type { UsedRequests } from '../ledger/used-requests.ts';
@@ -63,6 +62,8 @@ export class GuestPermits {
   readonly #quotas = new Map<string, GuestQuota>();
   readonly #opened$ = new Subject<void>();
   readonly #batches$ = new Subject<PermitBatch>();
+  /** Emits each batch of permits (a permit is the right to send one request) once it is acquired; errors if no permits can be acquired. */
+  readonly batches$: Observable<PermitBatch> = this.#batches$;
   /** The current batch of permits. It is empty before the first batch, while the next one is acquired, and after `close`. */
   #batch = EMPTY_BATCH;
   #isFirst = true;
@@ -71,11 +72,6 @@ export class GuestPermits {
 
   constructor(options: GuestPermitsOptions) {
     this.#options = options;
-  }
-
-  /** Emits each batch of permits (a permit is the right to send one request) once it is acquired; errors if no permits can be acquired. */
-  get batches$(): Observable<PermitBatch> {
-    return this.#batches$;
   }
 
   /**

@@ -17,7 +17,8 @@ import type { Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import type { LeaseClocks, Ledger } from '../ledger/ledger.ts';
 import { MAX_REQUEST_DELAY_MS } from '../ledger/ledger-record.ts';
-import type { GuestQuota, Quotas } from '../quotas.ts';
+import type { Quota } from '../quota.ts';
+import type { Quotas } from '../quotas.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsAck, PermitsRequest } from '../../sinks/signals/signals.ts';
@@ -133,13 +134,13 @@ export function permitGrants(
  */
 class QuotaPermit {
   readonly name: string;
-  readonly quota: GuestQuota;
+  readonly quota: Quota;
   /** Completes once the permit is granted. */
   readonly granted$ = new AsyncSubject<never>();
   isGranted = false;
   readonly #start: Subscription;
 
-  constructor(name: string, quota: GuestQuota) {
+  constructor(name: string, quota: Quota) {
     this.name = name;
     this.quota = quota;
     const use$ = new Observable<never>(() => {

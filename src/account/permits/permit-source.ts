@@ -1,18 +1,27 @@
-import { firstValueFrom, timer } from 'rxjs';
+import { randomUUID } from 'node:crypto';
+import { defer, firstValueFrom, ignoreElements, map, merge, takeUntil, timer } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { GuestDeclarations } from './guest-declarations.ts';
 import type { PermitBatch, QuotaDemands } from './guest-permits.ts';
 import { LEASE_MS } from '../ledger/ledger.ts';
 import type { LeaseClocks } from '../ledger/ledger.ts';
+import { acknowledgementsOf } from '../../sinks/signals/acknowledgements.ts';
+import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
+import { signalMessage } from '../../sinks/signals/signals.ts';
+import type { PermitsRequest } from '../../sinks/signals/signals.ts';
+
+interface PermitRequestsOptions extends LeaseClocks {
+  readonly topic: SignalTopic;
+  readonly account: string;
+  readonly instance: string;
+}
 
 export interface PermitSourceOptions extends LeaseClocks {
   /**
    * Requests permits (each the right to send one API request) from the service that runs the account. `wanted`: number of permits by name
    * of the quota. Resolves with undefined if no service responds.
    */
-  readonly requestPermits: (
-    wanted: Readonly<Record<string, number>>,
-  ) => Promise<PermitBatch | undefined>;
+  readonly requestPermits: ReturnType<typeof permitRequests>;
   readonly declarations: GuestDeclarations;
   readonly account: string;
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
@@ -41,6 +50,12 @@ const RUNNER_SILENCE_MS = 20_000;
  * same time do not do so again.
  */
 const RETRY_PAUSE_MS = 1_000;
+
+/**
+ * How long a guest waits for the service's response to a request for permits, in ms. A service responds within two seconds, and Kafka adds
+ * its latency.
+ */
+const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**
  * Acquires permits for the API requests of a guest (a command that runs beside the service): from the running service or, if none runs, by
@@ -88,8 +103,10 @@ export class PermitSource {
       const { batch, runner } = attempt;
       if (batch && Object.values(batch.counts).some((count) => count > 0)) return batch;
       const waitedMs = scheduler.now() - startedAt;
-      if (waitedMs > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs))
-        throw noPermitsError(account, runner);
+      if (waitedMs > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs)) {
+        const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
+        throw new CellarstreamError('NO_PERMITS', message, { context: { account } });
+      }
       await firstValueFrom(timer(RETRY_PAUSE_MS * (0.5 + random()), scheduler));
     }
   }
@@ -158,11 +175,6 @@ const NO_PERMITS_REASONS: Readonly<Record<PermitAttempt['runner'], string>> = {
     'an instance of the service runs the account, but does not respond: try again once it responds, or stop it. Also check that the clocks of both machines agree',
 };
 
-function noPermitsError(account: string, runner: PermitAttempt['runner']): CellarstreamError {
-  const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
-  return new CellarstreamError('NO_PERMITS', message, { context: { account } });
-}
-
 function requestedPermits(demands: QuotaDemands): Record<string, number> {
   const wanted = Object.entries(demands).filter(([, { requested }]) => requested > 0);
   return Object.fromEntries(wanted.map(([name, { requested }]) => [name, requested]));
@@ -170,4 +182,41 @@ function requestedPermits(demands: QuotaDemands): Record<string, number> {
 
 function isTopicMissing(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'POSITION';
+}
+
+/**
+ * Returns a function that requests permits (each allows one request to the API) from the running service of the account. It resolves with
+ * the granted permits, or with undefined if no service responds.
+ *
+ * The response says for how many milliseconds the permits are valid. This process counts that time from the moment of its request, the
+ * service from the moment of its response, so the permits expire here first.
+ */
+export function permitRequests(options: PermitRequestsOptions) {
+  const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;
+
+  return async (wanted: Readonly<Record<string, number>>): Promise<PermitBatch | undefined> => {
+    const from = await topic.ends();
+    const batch$ = defer(() => {
+      const [at, wallAt] = [scheduler.now(), wallNow()];
+      const request: PermitsRequest = {
+        type: 'permits',
+        id: randomUUID(),
+        account,
+        asker: instance,
+        quotas: wanted,
+        requested_at: new Date(wallAt).toISOString(),
+      };
+      return merge(
+        acknowledgementsOf(topic, request, from).pipe(
+          map(({ granted, for_ms }) => ({
+            counts: granted,
+            expiresAt: at + for_ms,
+            wallExpiresAt: wallAt + for_ms,
+          })),
+        ),
+        defer(() => topic.send(signalMessage(topic.name, request))).pipe(ignoreElements()),
+      );
+    }).pipe(takeUntil(timer(GRANT_RESPONSE_TIMEOUT_MS, scheduler)));
+    return firstValueFrom(batch$, { defaultValue: undefined });
+  };
 }

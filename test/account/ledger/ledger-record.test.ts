@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   SHARED_QUOTA,
-  latestArrivals,
+  latestArrivalsIn,
   quotaDeclarationsIn,
   ledgerText,
   LOGIN_QUOTA,
@@ -46,12 +46,14 @@ describe('an entry of the ledger', () => {
   });
 
   it('counts what may still come by the latest time at which it can arrive', () => {
-    expect(latestArrivals(declared(20), 11_000, 100_000)).toEqual([
+    const latestSentAt = 100_000;
+    expect(latestArrivalsIn('orders', { declaration: record, latestSentAt })).toEqual([
       { at: 99_600, count: 3 },
       { at: 98_600, count: 2 },
       { at: 112_000, count: 21 }, // on its way for a second behind the block
     ]);
-    expect(latestArrivals({ used: [], underWay: 0, more: 0 }, 11_000, 100_000)).toEqual([]);
+    const none = { ...record, quotas: { orders: { used: [], underWay: 0, more: 0 } } };
+    expect(latestArrivalsIn('orders', { declaration: none, latestSentAt })).toEqual([]);
   });
 
   it('counts for a list what was asked of it, and for all of them what was asked of any', () => {

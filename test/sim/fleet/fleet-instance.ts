@@ -2,7 +2,7 @@ import { BehaviorSubject, ReplaySubject } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { AccountConfig, AccountFile } from '../../../src/config/accounts.ts';
 import { describeError } from '../../../src/core/errors.ts';
-import { runFleetMember } from '../../../src/fleet/fleet-member.ts';
+import { FleetMember } from '../../../src/fleet/fleet-member.ts';
 import type { WarmFolders } from '../../../src/fleet/warm-folders.ts';
 import type { Chance } from '../../support/chance.ts';
 import { SimFolder } from '../sim-store.ts';
@@ -97,11 +97,10 @@ export class FleetInstance {
       awake: () => this.#awake(),
       isDropped: () => this.isDropped,
     });
-    runFleetMember({
+    const member = new FleetMember({
       group: groupOf(group, toGroup, scheduler, (id) => (this.memberId = id)),
       files$: this.#files$,
       stop$: this.#stop$,
-      scheduler,
       accounts: {
         ...{
           name,
@@ -141,7 +140,8 @@ export class FleetInstance {
           onRetry: ({ error }) => world.trace?.(`${name}: tries again: ${describeError(error)}`),
         },
       },
-    }).then(
+    });
+    member.run().then(
       () => this.#end(undefined),
       (error: unknown) => this.#end(error),
     );

@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs';
+import { FleetTopicTable } from '../../../src/fleet/fleet-log.ts';
 import type { FleetLog } from '../../../src/fleet/fleet-log.ts';
 import type { FleetRecord } from '../../../src/fleet/fleet-record.ts';
-import { FleetTopicTable } from '../../../src/fleet/fleet-topic-state.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import type { Chance } from '../../support/chance.ts';
 import type { SimTime } from '../sim-time.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { fleetViewOf } from '../../src/fleet/fleet-view-of.ts';
-import type { FleetViewInput } from '../../src/fleet/fleet-view-of.ts';
+import { accountViews } from '../../src/fleet/account-views.ts';
+import type { FleetViewInput } from '../../src/fleet/account-views.ts';
 import type { Report } from '../../src/fleet/report.ts';
 import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
@@ -30,9 +30,7 @@ const reports = (by: Readonly<Record<string, Report['accounts'][string]>>) =>
   );
 
 function accountsOf(known: Partial<FleetViewInput>) {
-  return fleetViewOf({
-    name: 'a-host',
-    generation: 3,
+  return accountViews({
     assignment: {
       members: ['a', 'b'].map((instance) => ({ instance, name: `${instance}-host` })),
       accounts: new Map([['east', 'a']]),
@@ -43,7 +41,7 @@ function accountsOf(known: Partial<FleetViewInput>) {
     localAccounts: new Map(),
     now: NOW,
     ...known,
-  }).accounts;
+  });
 }
 
 function view(known: Partial<FleetViewInput>) {
@@ -60,9 +58,8 @@ it('says how an account is', () => {
   expect(view(words(runs('gone', NOW - 60_000)))).toEqual([
     ['east', 'without-owner', undefined, 'the instance that it is assigned to has not claimed it'],
   ]);
-  const here = new Map([
-    ['east', { doing: 'nothing' as const, error: new CellarstreamError('FENCED', 'fenced') }],
-  ]);
+  const failure = { error: new CellarstreamError('FENCED', 'fenced'), retryAt: NOW + 5_000 };
+  const here = new Map([['east', { run: { failure } }]]);
   expect(view({ localAccounts: here })).toEqual([['east', 'failed', undefined, 'fenced']]);
 });
 
@@ -142,7 +139,7 @@ it('says that an account failed where another instance has told so, and why', ()
   expect(view({ reports: atA, accounts: words })).toEqual([
     ['east', 'moving', 'b-host', undefined],
   ]);
-  const here = new Map([['east', { doing: 'running' as const, error: undefined }]]);
+  const here = new Map([['east', { run: { failure: undefined } }]]);
   expect(
     view({ reports: atA, accounts: new Map([['east', runs('a')]]), localAccounts: here }),
   ).toEqual([['east', 'running', 'a-host', undefined]]);
