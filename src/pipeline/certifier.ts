@@ -72,13 +72,9 @@ export class Certifier {
       : ({ status: 'failed', number: null, message: PARTITIONS_CHANGED } as const);
     const acks = asked.flatMap((each) => resyncs?.certifyAck(each, answer) ?? []);
     if (hasEnded()) return;
-    if (certificate) {
-      const messages = [this.#message(certificate), ...acks];
-      const progress = { ...cursor, certificate: { number, at: now } };
-      await transact({ messages, images: [], cursor: progress });
-    } else if (asked.length > 0) {
-      await transact({ messages: acks, images: [], cursor });
-    }
+    const messages = certificate ? [this.#message(certificate), ...acks] : acks;
+    const progress = certificate ? { ...cursor, certificate: { number, at: now } } : cursor;
+    if (messages.length > 0) await transact({ messages, images: [], cursor: progress });
     for (const each of asked) resyncs?.ackCommitted(each);
     if (certificate) hooks.onCertified({ certificate, level });
     else hooks.onUncertified({ why: 'partitions' });

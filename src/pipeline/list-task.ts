@@ -4,7 +4,6 @@ import {
   defer,
   finalize,
   firstValueFrom,
-  from,
   ignoreElements,
   Observable,
   of,
@@ -38,9 +37,8 @@ import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evo
 import { listEvents } from './list-events.ts';
 import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
-import { taskNames } from './task-names.ts';
-import type { TaskNames } from './task-names.ts';
-import type { Task } from './task.ts';
+import { taskNames } from './task.ts';
+import type { Task, TaskNames } from './task.ts';
 
 export interface ListTaskOptions {
   readonly task: Task;
@@ -134,11 +132,8 @@ class ListTask {
     const names = this.#names;
     expectNotEnded(this.#claimState);
     const evolution = await openSchemaEvolution({
-      registry,
+      ...{ registry, list },
       subject: valueSubject(names.topic),
-      resource: list.name,
-      namespace: list.namespace,
-      described: list.types,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
@@ -234,17 +229,16 @@ export function serviceOf(error: unknown): string {
 
 /** Mirrors `source`, and waits for `close` before it passes on the completion or the error. */
 function closeAfter<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
-  const closed$ = defer(() => from(close())).pipe(ignoreElements());
+  const closed$ = defer(close).pipe(ignoreElements());
   return concat(
     source.pipe(
-      catchError((error: unknown) =>
-        concat(
-          closed$.pipe(catchError(() => [])), // the first error says more
-          defer(() => {
-            throw error;
-          }),
-        ),
-      ),
+      catchError((error: unknown) => {
+        const ignored$ = closed$.pipe(catchError(() => [])); // the first error says more
+        return concat(
+          ignored$,
+          throwError(() => error),
+        );
+      }),
     ),
     closed$,
   );

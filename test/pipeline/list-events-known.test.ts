@@ -11,7 +11,7 @@ import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
-import { orderSchema } from '../../src/description/wine/order.ts';
+import { ORDERS } from '../support/orders.ts';
 import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type {
@@ -82,8 +82,7 @@ async function orders(
   const book = await openSchemaEvolution({
     registry: registry as Registry,
     subject: 's',
-    resource: 'orders',
-    described: orderSchema,
+    list: ORDERS,
   });
 
   const store = storeOf(new SimFolder(), () => Promise.resolve()).task('orders');

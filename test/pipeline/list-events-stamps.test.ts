@@ -54,7 +54,7 @@ async function reads(times: Parameters<typeof timeFormat>[0]) {
   const evolution = await openSchemaEvolution({
     registry: registry as Registry,
     subject: 'wine.wines-value',
-    resource: 'wines',
+    list: wines,
   });
   const since: (number | null)[] = [];
   const published$ = listEvents({

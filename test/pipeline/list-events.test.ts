@@ -21,7 +21,7 @@ import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob, TaskJobs } from '../../src/account/signal-jobs.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
-import { orderSchema } from '../../src/description/wine/order.ts';
+import { ORDERS } from '../support/orders.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type {
@@ -72,8 +72,7 @@ async function events(
   const book = await openSchemaEvolution({
     registry: registry as Registry,
     subject: 'wine.orders-value',
-    resource: 'orders',
-    described: orderSchema,
+    list: ORDERS,
   });
   const published$ = listEvents({
     task: fakeTask('orders', { pii }, answer),

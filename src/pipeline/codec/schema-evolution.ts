@@ -4,6 +4,7 @@ import { envelopeCodec, envelopeSchema } from '../../schemas/events/envelope.ts'
 import type { EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { growSchema, withImageFields } from '../../schemas/avro/infer.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
@@ -26,11 +27,8 @@ export interface WrittenImage {
 export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
-  readonly resource: string;
-  /** Avro namespace of the resource's schemas. Default: `cellarstream.<resource>`. */
-  readonly namespace?: string | undefined;
-  /** Fields from the API's description. The first registered schema already contains them. */
-  readonly described?: RecordSchema | undefined;
+  /** The list, and its fields (`types`) in the API's description. The first registered schema already contains these fields. */
+  readonly list: Pick<ListDescription, 'name' | 'namespace' | 'types'>;
   /** Called with each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
   /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
@@ -127,9 +125,17 @@ export class SchemaEvolution {
     return { image, end, fields, instants, codec: values };
   };
 
-  /** Loads a schema from the registry. To be called before {@link inCurrent} for images that were encoded with the schema. */
-  async load(schemaId: number): Promise<void> {
-    await this.#codecOf(schemaId);
+  /**
+   * Loads a schema from the registry, if it is not loaded yet, and returns its codec. To be called before {@link inCurrent} for images that
+   * were encoded with the schema.
+   */
+  async load(schemaId: number): Promise<EnvelopeCodec> {
+    const known = this.#codecs.get(schemaId);
+    if (known) return known;
+    const schema = await this.#options.registry.schemaById(schemaId);
+    const codec = this.#compileRegistered(schema, `schema ${schemaId}`);
+    this.#codecs.set(schemaId, codec);
+    return codec;
   }
 
   /**
@@ -150,13 +156,13 @@ export class SchemaEvolution {
   /** Decodes an event: its sequence, and the image after it (null after a deletion). */
   async imageIn(event: Buffer): Promise<{ sequence: number; image: WrittenImage | null }> {
     const { schemaId, payload } = unframe(event);
-    const { after, sequence } = (await this.#codecOf(schemaId)).images(payload);
+    const { after, sequence } = (await this.load(schemaId)).images(payload);
     return { sequence, image: after && { schemaId, bytes: after } };
   }
 
   #currentSchema(): CurrentSchema {
     if (this.#current) return this.#current;
-    throw new Error(`no record of ${this.#options.resource} has been seen yet`);
+    throw new Error(`no record of ${this.#options.list.name} has been seen yet`);
   }
 
   /**
@@ -164,13 +170,13 @@ export class SchemaEvolution {
    * the registry has no version: the schema from the description, which may be undefined.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
-    const { registry, subject, described } = this.#options;
+    const { registry, subject, list } = this.#options;
     const found = await registry.latest(subject);
-    if (!found) return described;
-    const codec = codecOf(this.#compile, found.schema, `version ${found.version} of ${subject}`);
+    if (!found) return list.types;
+    const codec = this.#compileRegistered(found.schema, `version ${found.version} of ${subject}`);
     this.#latest = { schemaId: found.id, codec };
     const schema = withImageFields(codec.values.schema);
-    return described ? addFields(schema, described) : schema;
+    return list.types ? addFields(schema, list.types) : schema;
   }
 
   /**
@@ -178,8 +184,8 @@ export class SchemaEvolution {
    * unless it is the newest version in the registry.
    */
   async #register(values: RecordSchema): Promise<void> {
-    const { registry, subject, resource, namespace, onVersion } = this.#options;
-    const schema = envelopeSchema(values, resource, namespace);
+    const { registry, subject, list, onVersion } = this.#options;
+    const schema = envelopeSchema(values, list.name, list.namespace);
     const latest = isDeepStrictEqual(schema, this.#latest?.codec.schema) ? this.#latest : undefined;
     const codec = latest?.codec ?? this.#compile(schema);
     const schemaId = latest?.schemaId ?? (await registry.register(subject, codec.schema));
@@ -188,18 +194,23 @@ export class SchemaEvolution {
     this.#current = { schemaId, codec };
   }
 
-  async #codecOf(schemaId: number): Promise<EnvelopeCodec> {
-    const known = this.#codecs.get(schemaId);
-    if (known) return known;
-    const schema = await this.#options.registry.schemaById(schemaId);
-    const codec = codecOf(this.#compile, schema, `schema ${schemaId}`);
-    this.#codecs.set(schemaId, codec);
-    return codec;
+  /** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
+  #compileRegistered(schema: RecordSchema, about: string): EnvelopeCodec {
+    try {
+      return this.#compile(schema);
+    } catch (cause) {
+      const what = cause instanceof Error ? cause.message : '';
+      throw new CellarstreamError(
+        'REGISTRY_REFUSED',
+        `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
+        { cause },
+      );
+    }
   }
 
   /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
-    const { resource, namespace } = this.#options;
+    const { name: resource, namespace } = this.#options.list;
     const grown = (from: RecordSchema | undefined) =>
       growSchema(from, records, { resource, namespace, keyFields });
     const before = this.#current?.codec.values.schema;
@@ -228,23 +239,5 @@ export class SchemaEvolution {
       images.push(...slice.map((record) => values.encode(record, onUnknown)));
     }
     return images;
-  }
-}
-
-/** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
-function codecOf(
-  compile: (schema: RecordSchema) => EnvelopeCodec,
-  schema: RecordSchema,
-  about: string,
-): EnvelopeCodec {
-  try {
-    return compile(schema);
-  } catch (cause) {
-    const what = cause instanceof Error ? cause.message : '';
-    throw new CellarstreamError(
-      'REGISTRY_REFUSED',
-      `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
-      { cause },
-    );
   }
 }

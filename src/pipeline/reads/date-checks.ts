@@ -65,7 +65,7 @@ export class DateChecks {
     this.#options = options;
     const { task, dates } = options;
     const probes$ = defer(() => this.#probe()).pipe(
-      retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
+      retryRefusedLane(task, () => dates.noDates === undefined),
       repeat({ delay: () => this.#nextProbe() }),
     );
     this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));

@@ -1,18 +1,4 @@
-import {
-  defer,
-  EMPTY,
-  filter,
-  ignoreElements,
-  map,
-  merge,
-  NEVER,
-  skip,
-  switchMap,
-  take,
-  takeUntil,
-  tap,
-  timer,
-} from 'rxjs';
+import { filter, ignoreElements, map, merge, NEVER, skip, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { PageLane } from '../../account/page-lane.ts';
@@ -41,15 +27,13 @@ import type { Task } from '../task.ts';
 import { CertificateRequests } from './certificate-requests.ts';
 import { datedScan, orFullScan } from './dated-scan.ts';
 import { PollReads } from './poll-reads.ts';
-import { PollScans } from './poll-scans.ts';
 import { probeLane } from './probe-lane.ts';
 import type { ReadBatch, ReadLane, ReadResult, ResyncBatch, SweepBatch } from './read-batch.ts';
 import { Refetches } from './refetches.ts';
 import type { ScheduledRefetch } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { retryRefusedLane } from './retry-refused-lane.ts';
-import { singleRecords } from './single-records.ts';
-import type { SingleRecords } from './single-records.ts';
+import { SingleRecords } from './single-records.ts';
 import { SnapshotReads } from './snapshot-reads.ts';
 import { sweepBatch } from './sweep-reads.ts';
 
@@ -97,13 +81,6 @@ export interface DecodedLists {
 }
 
 /**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
- * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
- * up sweeps.
- */
-const POLLS_TIMEOUT_MS = 5 * 60_000;
-
-/**
  * How much earlier than the time stated in a resync request the resync (renewed publishing of records) begins to read, in ms: the server
  * may exclude the bound, or truncate it to the second.
  */
@@ -125,13 +102,10 @@ export class ListReads {
   readonly #single: SingleRecords;
   readonly #openPageLane: ReturnType<typeof pageLanes>;
   readonly #certificates = new CertificateRequests();
-  readonly #pollScans: PollScans;
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
   /** Requests for single records. Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
   readonly #refetches: Refetches | undefined;
-  /** Whether the running poll began after the initial snapshot ended, with a window that includes every change made during the snapshot. */
-  #pollCatchesUp = false;
   #isResyncing = false;
 
   constructor(options: ListReadsOptions) {
@@ -139,7 +113,7 @@ export class ListReads {
     const { task, lanes, lists } = options;
     const { hooks, scheduler, list } = task;
     const { dates, one } = list;
-    this.#single = singleRecords({
+    this.#single = new SingleRecords({
       one,
       request: lists.afterSnapshot,
       settle: (span) => lists.clock.settle(span.begin),
@@ -153,7 +127,6 @@ export class ListReads {
       plan: lists.plan,
       requestIntervalMs: lanes.requestIntervalMs,
     });
-    this.#pollScans = new PollScans(scheduler);
     const progress = options.progress();
     const snapshotLimit = dates ? lanes.initialSnapshot : lanes.fullScan;
     this.#snapshot = new SnapshotReads({
@@ -241,13 +214,11 @@ export class ListReads {
     return new PollReads({
       task,
       clock: this.#clock,
-      pollScans: this.#pollScans,
       open: () => ({ newest: this.#open(lanes.poll, 2), back: this.#open(lanes.lookback, 1) }),
       probe: probeLane(this.#open(lanes.poll, 1), lists.afterSnapshot, task.config.poll.pageSize),
       since$: this.#snapshot.pollStart$.pipe(map((began) => since ?? began)),
       spacingMs: () => lanes.pollSpacingMs(this.#concurrentReads()),
-      onPoll: (from) => (this.#pollCatchesUp = this.#isDone && this.#reachesSnapshot(from)),
-      catchesUp: () => this.#pollCatchesUp,
+      catchesUp: (from) => this.#isDone && this.#reachesSnapshot(from),
     });
   }
 
@@ -295,11 +266,11 @@ export class ListReads {
         createdSince,
         ...(one && {
           single: {
-            ...this.#single,
+            canRequest: (key) => this.#single.canRequest(key),
             request: (key) => this.#single.request(key, lanes.singleRecords),
           },
         }),
-        ...(task.list.dates !== undefined && { pollsCompleted$: this.#pollsCompleted() }),
+        ...(task.list.dates && { pollsCompleted$: this.#polls.pollsCompleted$ }),
         emptySpan,
         pace: {
           get intervalMs() {
@@ -320,11 +291,11 @@ export class ListReads {
         },
         scheduler,
       }).pipe(
-        retryRefusedLane({
+        retryRefusedLane(
           task,
-          hasOtherLanes: isPolled,
-          onRefused: () => lane.pageSlots.release(), // acquired for the refused request
-        }),
+          isPolled,
+          () => lane.pageSlots.release(), // acquired for the refused request
+        ),
       );
     const batchOf = sweepBatch({
       emptySpan,
@@ -341,19 +312,6 @@ export class ListReads {
     );
   }
 
-  /**
-   * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
-   * up or take too long; the sweep then continues without them.
-   */
-  #pollsCompleted(): Observable<unknown> {
-    const { config, scheduler } = this.#options.task;
-    const timeoutMs = Math.max(POLLS_TIMEOUT_MS, 3 * (config.poll.intervalMs ?? 0));
-    return defer(() => (this.#isPolled ? this.#pollScans.pollsCompleted$ : EMPTY)).pipe(
-      takeUntil(this.#polls.unpolled$.pipe(filter(Boolean))),
-      takeUntil(timer(timeoutMs, scheduler)),
-    );
-  }
-
   #resyncs(): Observable<ResyncBatch> {
     const { task, lanes, resyncs$ = NEVER } = this.#options;
     const lane = this.#open(this.#besidePolls(lanes.singleRecords), 1);
@@ -366,11 +324,8 @@ export class ListReads {
             since === null || !this.#isPolled ? lane.scan({}) : this.#scanFrom(since, lane),
           single: task.list.one && this.#single,
           singleLists: task.config.description.lists.flatMap(({ name, one }) => (one ? name : [])),
-          pageSlots: lane.pageSlots,
-          limit: lane.limit,
+          lane,
           emptySpan: this.#emptySpan,
-          split: lane.splitAndTellClock,
-          settler: lane.settler,
           onBegin: ({ id }) => {
             this.#isResyncing = true;
             task.hooks.onResync({ id, status: 'begun', events: 0, message: null });

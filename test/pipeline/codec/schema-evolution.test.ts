@@ -15,6 +15,7 @@ import { frame } from '../../../src/schemas/registry/wire.ts';
 
 const SUBJECT = 'wine.customers-value';
 const resource = 'customers';
+const LIST = { name: resource, namespace: 'cellarstream.customers', types: undefined };
 const keyFields = ['id'];
 const ada: JsonObject = { id: 1, name: 'Ada' };
 const adaWithSize: JsonObject = { ...ada, size: 2.5 };
@@ -81,7 +82,7 @@ const open = (
   registry: Registry,
   options: Partial<SchemaEvolutionOptions> = {},
 ): Promise<SchemaEvolution> =>
-  openSchemaEvolution({ registry, subject: SUBJECT, resource, ...options });
+  openSchemaEvolution({ registry, subject: SUBJECT, list: LIST, ...options });
 
 describe('a book that begins with nothing', () => {
   it('has no schema until a first record has been seen, and registers none', async () => {
@@ -130,12 +131,12 @@ describe('a book that is opened again', () => {
   it('adds the described fields that an older version has not', async () => {
     const registry = new MemoryRegistry();
     const described = inferred(ada);
-    const first = await open(registry, { described });
+    const first = await open(registry, { list: { ...LIST, types: described } });
     expect(first.current?.schemaId).toBe(1); // before any record
     await first.encode([adaWithSize], keyFields);
 
     const more = inferred({ ...ada, country: 'NZ' });
-    const book = await open(registry, { described: more });
+    const book = await open(registry, { list: { ...LIST, types: more } });
     expect(fieldNames(book.current!.codec.schema).sort()).toEqual([
       'country',
       'id',

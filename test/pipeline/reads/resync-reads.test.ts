@@ -50,16 +50,18 @@ function reading(
     scan,
     single: single as SingleRecords | undefined,
     singleLists: ['orders', 'returns'],
-    pageSlots: place,
-    limit: (source) => source,
+    lane: {
+      pageSlots: place,
+      limit: (source) => source,
+      splitAndTellClock: ({ data }) => ({
+        ...splitRecords(data),
+        runs: [],
+        span,
+        settle: () => place.release(),
+      }),
+      settler: () => () => place.release(),
+    },
     emptySpan: () => span,
-    split: ({ data }) => ({
-      ...splitRecords(data),
-      runs: [],
-      span,
-      settle: () => place.release(),
-    }),
-    settler: () => () => place.release(),
     onBegin: ({ id }) => begun.push(id),
   }).subscribe({
     next: (each) => readings.push(each),
