@@ -100,12 +100,11 @@ export function compareBatches(
       ? store.payloadDigest(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
-  const isLive = ({ run }: PageRun) => store.run(run.id) !== undefined;
   const membersOf = (runs: readonly PageRun[]) =>
     runs.flatMap((run) => run.records() as readonly KeyedRecord[]);
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
-    const live = batch.runs.filter(isLive);
+    const live = batch.runs.filter(({ run }) => store.run(run.id) !== undefined);
     // A run may have been retired since the page was decoded: its members are compared one by one.
     const retired = batch.runs.filter((run) => !live.includes(run));
     const compare = [...batch.keyed, ...membersOf(retired)].map((each) =>
@@ -116,8 +115,11 @@ export function compareBatches(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { presumedSeen = [], absent } = batch.lane === 'sweep' ? batch : {};
+    // A record that was recognized as equal to its published image was not shown as deleted when it was published. A resync tests it all
+    // the same: the API's description may have had no `deleted` at that time.
+    const isTested = ({ image }: KeyedRecord) => isApart || image?.kind !== 'published';
     const tombstones = isTombstone
-      ? records.filter((each) => (isApart || !isPublished(each)) && isTombstone(each))
+      ? records.filter((each) => isTested(each) && isTombstone(each))
       : [];
     const tombstoneSet = new Set(tombstones);
     const shown =
@@ -154,15 +156,6 @@ export function compareBatches(
       volatile,
     }),
   );
-}
-
-/**
- * Whether the record was recognized, by its bytes, as equal to its published image. Such a record is not tested for deletion, because the
- * list did not show it as deleted when it was published. A resync tests it all the same: the API's description may have had no `deleted` at
- * that time.
- */
-function isPublished({ image }: KeyedRecord): boolean {
-  return image?.kind === 'published';
 }
 
 /** Returns a function that tells whether a record is shown as deleted: whether its value at the JSON Pointer `at` is equal to `is`. */

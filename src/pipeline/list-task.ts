@@ -32,8 +32,8 @@ import { expectNotEnded } from './checkpoint/task-claim.ts';
 import type { ClaimState } from './checkpoint/task-claim.ts';
 import { chooseKey } from './choose-key.ts';
 import type { ChosenKey } from './choose-key.ts';
-import { openSchemaEvolution } from './codec/schema-evolution.ts';
-import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evolution.ts';
+import { SchemaEvolution } from './codec/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
 import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
@@ -131,7 +131,7 @@ class ListTask {
     const { list, destination, hooks, scheduler } = task;
     const names = this.#names;
     expectNotEnded(this.#claimState);
-    const evolution = await openSchemaEvolution({
+    const evolution = await SchemaEvolution.open({
       ...{ registry, list },
       subject: valueSubject(names.topic),
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),

@@ -10,7 +10,7 @@ import type { TaskStore } from '../state/store.ts';
 import { restore } from './checkpoint/restore.ts';
 import { readCursor } from './checkpoint/task-claim.ts';
 import type { TaskLog } from './checkpoint/task-claim.ts';
-import { openSchemaEvolution } from './codec/schema-evolution.ts';
+import { SchemaEvolution } from './codec/schema-evolution.ts';
 import { taskNames } from './task.ts';
 
 /**
@@ -60,7 +60,7 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
   const found = await readCursor(options, store.memory());
   if (found.cursor === null) return; // nothing was ever published
   const subject = valueSubject(names.topic);
-  const evolution = await openSchemaEvolution({ registry, subject, list });
+  const evolution = await SchemaEvolution.open({ registry, subject, list });
   const readTail: typeof log.readTail = (tail) =>
     log.readTail({
       ...tail,

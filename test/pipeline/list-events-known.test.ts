@@ -10,7 +10,7 @@ import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
-import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { ORDERS } from '../support/orders.ts';
 import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
@@ -79,7 +79,7 @@ async function orders(
     return Promise.resolve(ids.indexOf(text) + 1);
   };
   const registry: Partial<Registry> = { latest: () => Promise.resolve(undefined), register };
-  const book = await openSchemaEvolution({
+  const book = await SchemaEvolution.open({
     registry: registry as Registry,
     subject: 's',
     list: ORDERS,

@@ -19,7 +19,7 @@ import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob, TaskJobs } from '../../src/account/signal-jobs.ts';
-import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { ORDERS } from '../support/orders.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
@@ -69,7 +69,7 @@ async function events(
   resyncs?: TaskJobs,
   pii = BUSY.pii,
 ) {
-  const book = await openSchemaEvolution({
+  const book = await SchemaEvolution.open({
     registry: registry as Registry,
     subject: 'wine.orders-value',
     list: ORDERS,

@@ -18,8 +18,9 @@ import { isTopicRecreated } from './detect-lost-events.ts';
 import { offsetTexts, restore, storedSweep, withIds } from './restore.ts';
 import type { Restored, RestoreOptions } from './restore.ts';
 import type { FencedSink, Message } from '../../sinks/sink.ts';
-import { withSinkBounds, commitClaim, expectOwnCursor, openFencedSink } from './task-claim.ts';
-import { asUnknownOutcome } from '../../sinks/producer/fencing.ts';
+import { expectNotEnded, expectOwnCursor, openFencedSink, withSinkBounds } from './task-claim.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { asUnknownOutcome, fencedError } from '../../sinks/producer/fencing.ts';
 import type { TaskClaimOptions } from './task-claim.ts';
 
 export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
@@ -206,10 +207,11 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
         byOthers: restored.memory.sweepGeneration !== cursor.generation,
       }),
     });
-    const { cursor: claimed } = checkpoint;
-    await commitClaim(claimState, () =>
-      checkpoint.commit({ messages: [], images: [], cursor: claimed }),
-    );
+    expectNotEnded(claimState);
+    const claim = { messages: [], images: [], cursor: checkpoint.cursor };
+    await checkpoint.commit(claim).catch((error: unknown) => {
+      throw isEpochError(error) ? fencedError(error) : error;
+    });
     if (lostEvents) hooks?.onLost({ lost: lostEvents });
     return checkpoint;
   } catch (error) {

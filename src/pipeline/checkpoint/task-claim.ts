@@ -71,23 +71,6 @@ export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog
   return { ...taskLog, log: { ...taskLog.log, bounds } };
 }
 
-/**
- * Calls `commit` to commit the claim by which this process becomes the owner of a task (one list of one account).
- *
- * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED`.
- */
-export async function commitClaim(
-  ownership: ClaimState,
-  commit: () => Promise<void>,
-): Promise<void> {
-  expectNotEnded(ownership);
-  try {
-    await commit();
-  } catch (error) {
-    throw isEpochError(error) ? fencedError(error) : error;
-  }
-}
-
 /** Does nothing while the task runs. @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
 export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)

@@ -41,22 +41,8 @@ export interface SchemaEvolutionOptions {
 const RECORDS_PER_TURN = 250;
 
 /**
- * Opens the schemas of a subject of the registry, starting from the registry's latest version, so that fields inferred before a restart are
- * retained.
- *
- * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
- */
-export async function openSchemaEvolution(
-  options: SchemaEvolutionOptions,
-): Promise<SchemaEvolution> {
-  const evolution = new SchemaEvolution(options);
-  await evolution.begin();
-  return evolution;
-}
-
-/**
  * The schemas of one resource's events: the current schema, and the earlier ones with which older images were encoded. The current schema
- * only gains fields: `begin` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
+ * only gains fields: `open` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
  */
 export class SchemaEvolution {
   readonly #options: SchemaEvolutionOptions;
@@ -69,15 +55,22 @@ export class SchemaEvolution {
    */
   #latest: CurrentSchema | undefined;
 
-  constructor(options: SchemaEvolutionOptions) {
+  private constructor(options: SchemaEvolutionOptions) {
     this.#options = options;
     this.#compile = options.compile ?? envelopeCodec;
   }
 
-  /** Makes the registry's latest version the current schema, after adding the fields in the API's description. To be called first. */
-  async begin(): Promise<void> {
-    const schema = await this.#readLatest();
-    if (schema) await this.#register(schema);
+  /**
+   * Opens the schemas of a subject of the registry. The current schema is the registry's latest version, so that fields inferred before a
+   * restart are retained, with the fields in the API's description added.
+   *
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
+   */
+  static async open(options: SchemaEvolutionOptions): Promise<SchemaEvolution> {
+    const evolution = new SchemaEvolution(options);
+    const schema = await evolution.#readLatest();
+    if (schema) await evolution.#register(schema);
+    return evolution;
   }
 
   /** The current schema. Undefined until the first record is encoded, if neither the registry nor the API's description has fields. */

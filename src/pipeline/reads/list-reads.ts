@@ -172,7 +172,13 @@ export class ListReads {
       this.#clock.see(recordsOf(answer).updatedAt());
       return result;
     };
-    return { ...lane, split, splitAndTellClock };
+    const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
+    const noRecords = (span = this.#emptySpan()) => ({
+      ...nothing,
+      span,
+      settle: lane.settler(span),
+    });
+    return { ...lane, split, splitAndTellClock, noRecords };
   }
 
   #split(answer: Answer, lane: PageLane): ReadResult {
@@ -252,7 +258,6 @@ export class ListReads {
     const certificates = this.#certificates;
     const limit = urgentLimit(lanes.sweep, lanes.singleRecords, certificates.urgent$);
     const lane = this.#open(this.#besidePolls(limit), 1);
-    const emptySpan = this.#emptySpan;
     const isPolled = () => this.#isPolled;
     const sweeping = () =>
       sweeps({
@@ -271,7 +276,7 @@ export class ListReads {
           },
         }),
         ...(task.list.dates && { pollsCompleted$: this.#polls.pollsCompleted$ }),
-        emptySpan,
+        emptySpan: this.#emptySpan,
         pace: {
           get intervalMs() {
             return isPolled() ? sweepIntervalMs : (intervalMs ?? 0);
@@ -290,15 +295,8 @@ export class ListReads {
           onCut: (total) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },
         scheduler,
-      }).pipe(
-        retryRefusedLane(
-          task,
-          isPolled,
-          () => lane.pageSlots.release(), // acquired for the refused request
-        ),
-      );
+      }).pipe(retryRefusedLane(task, isPolled, lane));
     const batchOf = sweepBatch({
-      emptySpan,
       lane,
       hold: one ? undefined : ({ begin }) => this.#options.lists.clock.hold(begin),
       certifyJobs: () => certificates.scanEnded(),
@@ -325,7 +323,6 @@ export class ListReads {
           single: task.list.one && this.#single,
           singleLists: task.config.description.lists.flatMap(({ name, one }) => (one ? name : [])),
           lane,
-          emptySpan: this.#emptySpan,
           onBegin: ({ id }) => {
             this.#isResyncing = true;
             task.hooks.onResync({ id, status: 'begun', events: 0, message: null });

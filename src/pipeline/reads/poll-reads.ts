@@ -1,13 +1,12 @@
 import {
   BehaviorSubject,
   catchError,
-  concatMap,
+  concat,
   defer,
   EMPTY,
   filter,
   map,
   merge,
-  of,
   startWith,
   Subject,
   switchMap,
@@ -254,15 +253,12 @@ export class PollReads {
       // If retries were given up, other date formats may take as long, so sweeps start meanwhile. A refusal is followed by quick ones.
       onConfirmed: () => giveUpReason(error) && this.#setUnpolled(true),
     };
-    return probe(dateNegotiation(dates, window, start)).pipe(
-      concatMap((step) => {
-        if (step.lane !== 'found') return of(step);
-        if (!step.finding) this.#failedScans[chain] += 1;
-        if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
-        if (dates.noDates) this.#setUnpolled(true);
-        return this.#polling();
-      }),
-    );
+    const onFinding = (isFound: boolean) => {
+      if (!isFound) this.#failedScans[chain] += 1;
+      if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
+      if (dates.noDates) this.#setUnpolled(true);
+    };
+    return concat(probe(dateNegotiation(dates, window, start), onFinding), this.#polling());
   }
 
   #scanEnded(chain: PollChain): void {

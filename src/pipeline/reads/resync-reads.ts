@@ -1,12 +1,10 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isResourceError } from '../../core/errors.ts';
-import { noRecords } from './read-batch.ts';
 import type { ReadLane, ResyncBatch } from './read-batch.ts';
 import type { ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import type { Span } from '../../streams/http/logical-clock.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 
 export interface ResyncReadsOptions {
@@ -22,9 +20,7 @@ export interface ResyncReadsOptions {
    * Lane for requests of single records, and for the conversion of responses. Must have exactly one page slot, so that the next record or
    * page is requested only after the previous batch has been committed or dropped.
    */
-  readonly lane: Omit<ReadLane, 'scan' | 'split'>;
-  /** Returns the span (begin and end on the list's logical clock) of a read without duration. Used for batches that contain no response. */
-  readonly emptySpan: () => Span;
+  readonly lane: Omit<ReadLane, 'scan' | 'split' | 'settler'>;
   /** Called before the first read for a resync request. */
   readonly onBegin: (resync: ResyncJob) => void;
 }
@@ -34,12 +30,12 @@ export interface ResyncReadsOptions {
  * request during which it occurs.
  */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
-  const { requests$, scan, single, singleLists, lane, emptySpan, onBegin } = options;
+  const { requests$, scan, single, singleLists, lane, onBegin } = options;
 
-  const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
-    const span = emptySpan();
-    return { lane: 'resync', step: { resync, outcome }, ...noRecords(span, lane.settler(span)) };
-  };
+  const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => ({
+    ...{ lane: 'resync', step: { resync, outcome } },
+    ...lane.noRecords(),
+  });
   const record = (resync: ResyncJob, key: string): Observable<ResyncBatch> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => (single ? single.request(key, lane.limit) : of(null))),

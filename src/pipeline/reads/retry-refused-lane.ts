@@ -1,6 +1,7 @@
 import type { MonoTypeOperatorFunction } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
+import type { PageLane } from '../../account/page-lane.ts';
 import type { Task } from '../task.ts';
 
 /**
@@ -16,12 +17,12 @@ const MAX_MS = 10 * 60_000;
  *
  * @param hasOtherLanes Whether other streams, such as polls, read the list as well. If they do, only this stream is restarted after a
  * refusal. If not, the refusal is passed on as an error, which makes all reads of the list begin again.
- * @param onRefused Called each time the API refuses a request, before the pause after which the operator resubscribes.
+ * @param lane Lane whose page slot the refused request has acquired and has to release. Default: the stream releases its slots itself.
  */
 export function retryRefusedLane<T>(
   { list, hooks, scheduler }: Pick<Task, 'list' | 'hooks' | 'scheduler'>,
   hasOtherLanes: () => boolean,
-  onRefused?: () => void,
+  lane?: Pick<PageLane, 'pageSlots'>,
 ): MonoTypeOperatorFunction<T> {
   return backoff<T>({
     canPass: (error) =>
@@ -30,7 +31,7 @@ export function retryRefusedLane<T>(
     maxMs: MAX_MS,
     scheduler,
     onRetry: (retry) => {
-      onRefused?.();
+      lane?.pageSlots.release();
       hooks.onRetry({ what: list.name, ...retry });
     },
   });

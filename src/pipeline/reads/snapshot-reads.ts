@@ -76,11 +76,7 @@ export class SnapshotReads {
         clock.tell(serverTime, task.scheduler.now());
         return defer(() => this.#scan()).pipe(
           map((page) => this.#batch(page)),
-          retryRefusedLane(
-            task,
-            () => this.#hasBegun && isPolled(),
-            () => lane.pageSlots.release(), // acquired for the refused request
-          ),
+          retryRefusedLane(task, () => this.#hasBegun && isPolled(), lane),
         );
       }),
     );

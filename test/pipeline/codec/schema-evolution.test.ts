@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { openSchemaEvolution } from '../../../src/pipeline/codec/schema-evolution.ts';
-import type {
-  SchemaEvolution,
-  SchemaEvolutionOptions,
-} from '../../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../../src/pipeline/codec/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from '../../../src/pipeline/codec/schema-evolution.ts';
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
@@ -82,7 +79,7 @@ const open = (
   registry: Registry,
   options: Partial<SchemaEvolutionOptions> = {},
 ): Promise<SchemaEvolution> =>
-  openSchemaEvolution({ registry, subject: SUBJECT, list: LIST, ...options });
+  SchemaEvolution.open({ registry, subject: SUBJECT, list: LIST, ...options });
 
 describe('a book that begins with nothing', () => {
   it('has no schema until a first record has been seen, and registers none', async () => {

@@ -59,9 +59,11 @@ function reading(
         span,
         settle: () => place.release(),
       }),
-      settler: () => () => place.release(),
+      noRecords: () => ({
+        ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
+        settle: () => place.release(),
+      }),
     },
-    emptySpan: () => span,
     onBegin: ({ id }) => begun.push(id),
   }).subscribe({
     next: (each) => readings.push(each),

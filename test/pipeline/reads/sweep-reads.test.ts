@@ -9,19 +9,12 @@ import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 describe('sweepBatch', () => {
   const clock = logicalClock();
   const newest = newestReads(clock);
-  const settling =
-    ({ begin }: Span) =>
-    () =>
-      clock.settle(begin);
+  const noRecords = (span = clock.answered(clock.begin())) => ({
+    ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
+    settle: () => clock.settle(span.begin),
+  });
   const batchOf = sweepBatch({
-    emptySpan: () => clock.answered(clock.begin()),
-    lane: {
-      splitAndTellClock: ({ span }) => ({
-        ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
-        settle: settling(span),
-      }),
-      settler: settling,
-    },
+    lane: { splitAndTellClock: ({ span }) => noRecords(span), noRecords },
     hold: ({ begin }) => clock.hold(begin),
     certifyJobs: () => [],
   });
