@@ -3,15 +3,12 @@ import type { OperatorFunction } from 'rxjs';
 import { pointerNames, valueAt } from '../schemas/json/json.ts';
 import type { ListDescription } from '../description/description.ts';
 import { diff } from '../streams/diff/diff.ts';
-import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
+import type { Difference, DiffOptions, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
-import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts';
 import type { PageRun } from '../streams/records/page-records.ts';
-import type { Stamps } from '../streams/records/stamps.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
-import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { StoreReads } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
@@ -33,23 +30,23 @@ export interface ComparedBatch extends ReadRecords {
   readonly leftOut: readonly string[];
 }
 
-export interface CompareOptions {
+export interface CompareOptions extends Required<
+  Pick<DiffOptions, 'images' | 'stamps' | 'confirmations' | 'volatile'>
+> {
   readonly task: Pick<Task, 'list' | 'config'>;
   readonly store: Pick<StoreReads, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
-  /** Looks up the newest published image of a record by its key; the images are encoded with the current schema. */
-  readonly images: Images;
-  readonly stamps: Stamps;
   readonly clock: LogicalClock;
-  readonly confirmations: Confirmations;
-  readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
   readonly snapshot: () => InitialSnapshot;
   /** Whether the first response of the list had no records. Then every record read later is new. */
   readonly wasEmpty: boolean;
 }
 
-/** Compares the records of each batch with the published images. The images include the changes of the previous batch. */
+/**
+ * Compares the records of each batch with the published images. The images are encoded with the current schema, and include the changes of
+ * the previous batch.
+ */
 export function compareBatches(
   options: CompareOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {

@@ -19,9 +19,7 @@ import type { TaskJobs } from '../account/signal-jobs.ts';
 import { CellarstreamError, isResourceError } from '../core/errors.ts';
 import { PAUSES } from '../core/retries.ts';
 import type { Published } from '../observe/hooks.ts';
-import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { TransactionalLog } from '../sinks/sink.ts';
 import type { Store } from '../state/store.ts';
 import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';
@@ -29,7 +27,7 @@ import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { Cursor } from './checkpoint/cursor.ts';
 import { expectNotEnded } from './checkpoint/task-claim.ts';
-import type { ClaimState } from './checkpoint/task-claim.ts';
+import type { ClaimState, TaskClaimOptions } from './checkpoint/task-claim.ts';
 import { chooseKey } from './choose-key.ts';
 import type { ChosenKey } from './choose-key.ts';
 import { SchemaEvolution } from './codec/schema-evolution.ts';
@@ -40,11 +38,11 @@ import type { RecordKeys } from './publish/record-keys.ts';
 import { taskNames } from './task.ts';
 import type { Task, TaskNames } from './task.ts';
 
-export interface ListTaskOptions {
+export interface ListTaskOptions
+  extends
+    Pick<TaskClaimOptions, 'log' | 'instance'>,
+    Pick<SchemaEvolutionOptions, 'registry' | 'compile'> {
   readonly task: Task;
-  readonly instance: string;
-  readonly log: TransactionalLog;
-  readonly registry: Registry;
   readonly store: Store;
   readonly resyncs?: TaskJobs;
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
@@ -54,7 +52,6 @@ export interface ListTaskOptions {
    * calls `open` at once.
    */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
-  readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /**

@@ -1,16 +1,14 @@
 import type { ConfigWith } from '../config/config.ts';
 import { listNamed } from '../description/description.ts';
-import type { ListDescription } from '../description/description.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
-import type { Registry } from '../schemas/registry/registry.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { kafkaTransactionalLog } from '../sinks/open-kafka.ts';
 import { openStore } from '../state/store.ts';
-import type { TaskStore } from '../state/store.ts';
 import { restore } from './checkpoint/restore.ts';
+import type { RestoreOptions } from './checkpoint/restore.ts';
 import { readCursor } from './checkpoint/task-claim.ts';
-import type { TaskLog } from './checkpoint/task-claim.ts';
 import { SchemaEvolution } from './codec/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { taskNames } from './task.ts';
 
 /**
@@ -41,11 +39,10 @@ export async function warmAccount(options: {
   }
 }
 
-interface WarmUpOptions extends TaskLog {
-  readonly list: ListDescription;
-  readonly registry: Registry;
-  readonly store: TaskStore;
-  readonly instance: string;
+interface WarmUpOptions
+  extends
+    Pick<RestoreOptions, 'log' | 'names' | 'store' | 'instance'>,
+    Pick<SchemaEvolutionOptions, 'registry' | 'list'> {
   /** Aborts the restore, which then throws the reason of the signal. Images that were restored before remain stored. */
   readonly signal: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import { filter, ignoreElements, map, merge, NEVER, skip, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
+import type { AccountList } from '../../account/account.ts';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
@@ -8,8 +9,7 @@ import { canProveAbsence } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
-import type { LogicalClock } from '../../streams/http/logical-clock.ts';
-import type { PagePlan } from '../../streams/http/page-plan.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -21,7 +21,6 @@ import { keyOfFields } from '../../streams/records/key-of.ts';
 import { urgentLimit } from '../../streams/quota/token-bucket.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { splitPageRecords } from '../../streams/records/records.ts';
-import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { CertificateRequests } from './certificate-requests.ts';
@@ -62,15 +61,8 @@ export interface ListReadsOptions {
 }
 
 /** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
-export interface DecodedLists {
-  readonly clock: LogicalClock;
-  /** Fields whose changes alone publish no event. */
-  readonly volatile: VolatileFields;
-  /**
-   * Page sizes and list offsets that the server was observed to support, shared by all scans of the list. Default: each scan observes them
-   * for itself.
-   */
-  readonly plan?: PagePlan | undefined;
+export interface DecodedLists
+  extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
   /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
   readonly snapshot: ListRequest;
   /**
@@ -296,11 +288,8 @@ export class ListReads {
         },
         scheduler,
       }).pipe(retryRefusedLane(task, isPolled, lane));
-    const batchOf = sweepBatch({
-      lane,
-      hold: one ? undefined : ({ begin }) => this.#options.lists.clock.hold(begin),
-      certifyJobs: () => certificates.scanEnded(),
-    });
+    const hold = ({ begin }: Span) => this.#options.lists.clock.hold(begin);
+    const batchOf = sweepBatch(lane, () => certificates.scanEnded(), one ? undefined : hold);
     return merge(
       certifications$.pipe(
         tap((request) => certificates.add(request)),

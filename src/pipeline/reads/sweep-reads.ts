@@ -5,20 +5,20 @@ import type { Span } from '../../streams/http/logical-clock.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
-interface SweepBatchOptions {
-  readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>;
-  /**
-   * Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the records that
-   * overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key: such a
-   * request itself shows whether a record is absent.
-   */
-  readonly hold?: ((span: Span) => () => void) | undefined;
-  /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */
-  readonly certifyJobs: () => readonly CertifyJob[];
-}
-
-export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { lane, hold, certifyJobs } = options;
+/**
+ * Returns a function that makes the batches of a list's sweeps from their steps.
+ *
+ * @param certifyJobs Returns the pending requests for certificates of full scans that a finished sweep fulfils. Called at the end of each
+ * sweep.
+ * @param hold Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the
+ * records that overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key:
+ * such a request itself shows whether a record is absent.
+ */
+export function sweepBatch(
+  lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
+  certifyJobs: () => readonly CertifyJob[],
+  hold?: (span: Span) => () => void,
+): (step: SweepStep) => SweepBatch {
   /**
    * Ends the read of the sweep's newest page on the list's logical clock; undefined if no read is held open. `hold` keeps this read open
    * after the page is settled, because steps of kind `absent` use its span. Called at the next page or at the end of the sweep.

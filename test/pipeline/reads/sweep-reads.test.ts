@@ -13,11 +13,11 @@ describe('sweepBatch', () => {
     ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
     settle: () => clock.settle(span.begin),
   });
-  const batchOf = sweepBatch({
-    lane: { splitAndTellClock: ({ span }) => noRecords(span), noRecords },
-    hold: ({ begin }) => clock.hold(begin),
-    certifyJobs: () => [],
-  });
+  const batchOf = sweepBatch(
+    { splitAndTellClock: ({ span }) => noRecords(span), noRecords },
+    () => [],
+    ({ begin }) => clock.hold(begin),
+  );
   const page = (span: Span): SweepStep => {
     const answer: Answer = {
       ...{ data: [], total: 0, hasNext: false },
