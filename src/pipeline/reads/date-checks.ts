@@ -108,8 +108,8 @@ export class DateChecks {
     } else if (why === 'ignored') {
       dates.without('ignored');
       this.#restart();
-      // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
     } else if (this.#emptyProbes >= 2 && !dates.noDates) {
+      // A single empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
       dates.nextForm('empty', 'text');
       this.#restart();
     }
