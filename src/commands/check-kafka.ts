@@ -98,7 +98,7 @@ function failure(what: string, detail: string): Finding {
 
 /**
  * Checks transactions by opening one with a transactional id that no service uses, so that no running service is fenced. The ids of
- * services never have `/` after the last dot (`pipeline/task-names.ts`). The id begins with the prefix for which rights are granted.
+ * services never have `/` after the last dot (`pipeline/task.ts`). The id begins with the prefix for which rights are granted.
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
   const prefix = `cellarstream.${config.topics.prefix}.`;

@@ -14,9 +14,8 @@ export { orderStatusChanges } from '../consumers/order-status-changes.ts';
 // Topics
 export { topicsUnder } from '../consumers/wine-topics.ts';
 export type { Topics } from '../consumers/wine-topics.ts';
-export type { Topic, ValueIn } from '../consumers/topic.ts';
 export { readEventsAs } from '../consumers/topic.ts';
-export type { ValueReader } from '../consumers/topic.ts';
+export type { Topic, ValueIn, ValueReader } from '../consumers/topic.ts';
 
 // Messages
 export type { Consumed } from '../consumers/consumed.ts';

@@ -27,17 +27,16 @@ export { valueSubject } from '../schemas/events/topics.ts';
 export type { TopicNames } from '../schemas/events/topics.ts';
 
 // Events
-export { createEnvelopeCodec, envelopeCodec } from '../schemas/events/envelope.ts';
+export { createEnvelopeCodec, envelopeCodec, toJson } from '../schemas/events/envelope.ts';
 export type {
   ChangeEvent,
   ChangeFacts,
   EnvelopeCodec,
   EventImages,
   EventSource,
+  ImagesOf,
   Op,
 } from '../schemas/events/envelope.ts';
-export { toJson } from '../schemas/events/envelope.ts';
-export type { ImagesOf } from '../schemas/events/envelope.ts';
 export type { RecordCodec, Transcoded, WantedFields } from '../schemas/avro/record-codec.ts';
 
 // Orders
@@ -58,8 +57,7 @@ export type {
 // Status changes and dead letters
 export { orderStatusChangeCodec } from '../description/wine/order-status.ts';
 export type { OrderStatusChange, StatusSubject } from '../description/wine/order-status.ts';
-export type { DeadLetter, StatusChangeEvent } from '../schemas/events/own-records.ts';
-export type { FlatCodec } from '../schemas/events/own-records.ts';
+export type { DeadLetter, FlatCodec, StatusChangeEvent } from '../schemas/events/own-records.ts';
 
 // Certificates
 export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';

@@ -62,8 +62,7 @@ export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 export type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
 export type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 export type { ReadAhead } from '../streams/paging/read-ahead.ts';
-export type { Anchor, Position } from '../streams/paging/anchors.ts';
-export type { ContentDigests } from '../streams/paging/anchors.ts';
+export type { Anchor, ContentDigests, Position } from '../streams/paging/anchors.ts';
 export type { LeftOut } from '../streams/paging/standstill.ts';
 export { poll } from '../streams/paging/poll.ts';
 export type { PollOptions, PollPage, SentWindow, Window } from '../streams/paging/poll.ts';
@@ -83,6 +82,7 @@ export type {
   SplitRecords,
 } from '../streams/records/records.ts';
 export type {
+  ImageCodec,
   KeyedRecord,
   KnownMember,
   KnownRun,
@@ -92,14 +92,12 @@ export type {
   RecordFacts,
   RecordImage,
 } from '../streams/records/page-record.ts';
-export type { PagePart, PageRecords } from '../streams/records/page-records.ts';
-export type { PageRun } from '../streams/records/page-records.ts';
+export type { PagePart, PageRecords, PageRun } from '../streams/records/page-records.ts';
 export type { KeyIndex } from '../streams/records/key-index.ts';
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, Operation } from '../streams/diff/change.ts';
-export type { ImageCodec } from '../streams/records/page-record.ts';
 export { orderStatus } from './order-status.ts';
 export type { StatusChange } from './order-status.ts';
 export type { STATUS_FIELDS, StatusField } from '../description/wine/order-status.ts';

@@ -49,16 +49,15 @@ export function lostEventsText({ topic, gaps, keys = [] }: LostEvents): string {
     return `partition ${partition} ${kind} at ${now} and not at ${before} (${missing} offsets)`;
   });
   const where = gaps.length > 0 ? `: ${named}` : '';
-  const causes = [
-    ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')
-      ? [
-          'the topic was deleted and recreated, or a broker without its newest messages became partition leader',
-        ]
-      : []),
-    ...(gaps.some(({ kind }) => kind === 'begins')
-      ? ['records were deleted from its beginning, by hand or by a cleanup.policy with delete']
-      : []),
-  ];
+  const causes: string[] = [];
+  if (gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends'))
+    causes.push(
+      'the topic was deleted and recreated, or a broker without its newest messages became partition leader',
+    );
+  if (gaps.some(({ kind }) => kind === 'begins'))
+    causes.push(
+      'records were deleted from its beginning, by hand or by a cleanup.policy with delete',
+    );
   return `${topic} has lost published events${where}: ${causes.join('; ')}. ${RECOVERY_TEXT}`;
 }
 

@@ -1,8 +1,6 @@
 import { firstValueFrom, timer } from 'rxjs';
 import type { CertifyJob, TaskJobs } from '../account/signal-jobs.ts';
 import { readingRules } from '../description/levels.ts';
-import type { Certificate } from '../schemas/events/certificate.ts';
-import type { Message } from '../sinks/sink.ts';
 import { hasReadAll, levelOf } from '../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../streams/paging/sweep-progress.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
@@ -46,7 +44,7 @@ export class Certifier {
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;
-    const { account, list, hooks, scheduler } = task;
+    const { account, list, destination, hooks, scheduler } = task;
     const scan = endedScan(batch);
     if (!scan || hasEnded()) return;
     if (!this.willCertify(batch)) return hooks.onUncertified({ why: 'too-soon' });
@@ -72,13 +70,13 @@ export class Certifier {
       : ({ status: 'failed', number: null, message: PARTITIONS_CHANGED } as const);
     const acks = asked.flatMap((each) => resyncs?.certifyAck(each, answer) ?? []);
     if (hasEnded()) return;
-    if (certificate) {
-      const messages = [this.#message(certificate), ...acks];
-      const progress = { ...cursor, certificate: { number, at: now } };
-      await transact({ messages, images: [], cursor: progress });
-    } else if (asked.length > 0) {
-      await transact({ messages: acks, images: [], cursor });
-    }
+    const message = certificate && {
+      ...{ topic: destination.certificates, key: taskId(account.name, list.name) },
+      value: Buffer.from(JSON.stringify(certificate)),
+    };
+    const messages = message ? [message, ...acks] : acks;
+    const progress = certificate ? { ...cursor, certificate: { number, at: now } } : cursor;
+    if (messages.length > 0) await transact({ messages, images: [], cursor: progress });
     for (const each of asked) resyncs?.ackCommitted(each);
     if (certificate) hooks.onCertified({ certificate, level });
     else hooks.onUncertified({ why: 'partitions' });
@@ -89,14 +87,6 @@ export class Certifier {
     const now = task.scheduler.now();
     const at = checkpoint.cursor.certificate?.at ?? -Infinity;
     return now - at >= task.config.certificateIntervalMs || at > now; // `at > now`: the clock was set back
-  }
-  #message(certificate: Certificate): Message {
-    const { account, list, destination } = this.#options.task;
-    return {
-      topic: destination.certificates,
-      key: taskId(account.name, list.name),
-      value: Buffer.from(JSON.stringify(certificate)),
-    };
   }
 
   /** Counts the live keys that no read has shown since the full scan `sweep` began, and lists up to {@link MAX_NAMED} of them. */

@@ -84,11 +84,8 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   let wasEmpty = false;
   return firstPage.pipe(
     map(({ data, serverTime }): ChosenKey | undefined => {
-      const keyFields = keyFieldsOf(
-        list,
-        config,
-        data.map(({ json }) => json),
-      );
+      const records = data.map(({ json }) => json);
+      const keyFields = keyFieldsOf(list, config, records);
       if (keyFields) return { keyFields, isNew: true, beganAt, wasEmpty };
       beganAt ??= serverTime ?? null;
       wasEmpty = true;
@@ -121,12 +118,12 @@ export function keyFieldsOf(
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
   const setting = keyFieldsSetting(resource);
-  if (data.length > 0 && records.length === 0 && !documentedKey(list)) {
+  const known = documentedKey(list);
+  if (data.length > 0 && records.length === 0 && !known)
     throw new CellarstreamError(
       'KEY_FIELDS',
       `no element of the first page of ${resource} is a JSON object: correct \`records\` of this list in the description, the place of the records in a response`,
     );
-  }
   if (set) {
     if (records.length === 0) return undefined;
     // Records without these fields become dead letters, but at least one record must have them.
@@ -135,7 +132,6 @@ export function keyFieldsOf(
     const message = `${setting} is ${set.join()}, which no record of the first page has`;
     throw noKeyError(message, fieldNames(records));
   }
-  const known = documentedKey(list);
   if (known) return known;
   const hidden = hiddenNames(pii, resource);
   const isFree = (fields: readonly string[]) => !fields.some((field) => hidden.has(field));

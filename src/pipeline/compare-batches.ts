@@ -3,15 +3,12 @@ import type { OperatorFunction } from 'rxjs';
 import { pointerNames, valueAt } from '../schemas/json/json.ts';
 import type { ListDescription } from '../description/description.ts';
 import { diff } from '../streams/diff/diff.ts';
-import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
+import type { Difference, DiffOptions, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
-import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts';
 import type { PageRun } from '../streams/records/page-records.ts';
-import type { Stamps } from '../streams/records/stamps.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
-import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { StoreReads } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
@@ -33,23 +30,23 @@ export interface ComparedBatch extends ReadRecords {
   readonly leftOut: readonly string[];
 }
 
-export interface CompareOptions {
+export interface CompareOptions extends Required<
+  Pick<DiffOptions, 'images' | 'stamps' | 'confirmations' | 'volatile'>
+> {
   readonly task: Pick<Task, 'list' | 'config'>;
   readonly store: Pick<StoreReads, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
-  /** Looks up the newest published image of a record by its key; the images are encoded with the current schema. */
-  readonly images: Images;
-  readonly stamps: Stamps;
   readonly clock: LogicalClock;
-  readonly confirmations: Confirmations;
-  readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
   readonly snapshot: () => InitialSnapshot;
   /** Whether the first response of the list had no records. Then every record read later is new. */
   readonly wasEmpty: boolean;
 }
 
-/** Compares the records of each batch with the published images. The images include the changes of the previous batch. */
+/**
+ * Compares the records of each batch with the published images. The images are encoded with the current schema, and include the changes of
+ * the previous batch.
+ */
 export function compareBatches(
   options: CompareOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
@@ -100,12 +97,11 @@ export function compareBatches(
       ? store.payloadDigest(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
-  const isLive = ({ run }: PageRun) => store.run(run.id) !== undefined;
   const membersOf = (runs: readonly PageRun[]) =>
     runs.flatMap((run) => run.records() as readonly KeyedRecord[]);
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
-    const live = batch.runs.filter(isLive);
+    const live = batch.runs.filter(({ run }) => store.run(run.id) !== undefined);
     // A run may have been retired since the page was decoded: its members are compared one by one.
     const retired = batch.runs.filter((run) => !live.includes(run));
     const compare = [...batch.keyed, ...membersOf(retired)].map((each) =>
@@ -116,8 +112,11 @@ export function compareBatches(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { presumedSeen = [], absent } = batch.lane === 'sweep' ? batch : {};
+    // A record that was recognized as equal to its published image was not shown as deleted when it was published. A resync tests it all
+    // the same: the API's description may have had no `deleted` at that time.
+    const isTested = ({ image }: KeyedRecord) => isApart || image?.kind !== 'published';
     const tombstones = isTombstone
-      ? records.filter((each) => (isApart || !isPublished(each)) && isTombstone(each))
+      ? records.filter((each) => isTested(each) && isTombstone(each))
       : [];
     const tombstoneSet = new Set(tombstones);
     const shown =
@@ -154,15 +153,6 @@ export function compareBatches(
       volatile,
     }),
   );
-}
-
-/**
- * Whether the record was recognized, by its bytes, as equal to its published image. Such a record is not tested for deletion, because the
- * list did not show it as deleted when it was published. A resync tests it all the same: the API's description may have had no `deleted` at
- * that time.
- */
-function isPublished({ image }: KeyedRecord): boolean {
-  return image?.kind === 'published';
 }
 
 /** Returns a function that tells whether a record is shown as deleted: whether its value at the JSON Pointer `at` is equal to `is`. */

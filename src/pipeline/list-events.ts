@@ -13,7 +13,6 @@ import type { ChosenKey } from './choose-key.ts';
 import { compareBatches } from './compare-batches.ts';
 import type { ComparedBatch } from './compare-batches.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
-import { planner } from './publish/plan.ts';
 import { Publisher } from './publish/publisher.ts';
 import { ResyncEvents } from './publish/resync-events.ts';
 import { decoders } from './codec/decoders.ts';
@@ -74,14 +73,11 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const resync =
     resyncs && new ResyncEvents({ resyncs, codec: () => evolution.values, images, stamps, hooks });
   const publisher = new Publisher({
-    ...{ task, checkpoint, resyncs, resync },
+    ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync, resyncs },
     progress: {
       ...cursor,
       firstRead: { ...cursor.firstRead, startedAt: cursor.firstRead.startedAt ?? key.beganAt },
     },
-    planOf: planner({
-      ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync },
-    }),
   });
   const decode = decoders(keyFields, stamps, evolution, store);
   const reads = new ListReads({

@@ -4,7 +4,6 @@ import {
   defer,
   finalize,
   firstValueFrom,
-  from,
   ignoreElements,
   Observable,
   of,
@@ -20,9 +19,7 @@ import type { TaskJobs } from '../account/signal-jobs.ts';
 import { CellarstreamError, isResourceError } from '../core/errors.ts';
 import { PAUSES } from '../core/retries.ts';
 import type { Published } from '../observe/hooks.ts';
-import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { TransactionalLog } from '../sinks/sink.ts';
 import type { Store } from '../state/store.ts';
 import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';
@@ -30,23 +27,22 @@ import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { Cursor } from './checkpoint/cursor.ts';
 import { expectNotEnded } from './checkpoint/task-claim.ts';
-import type { ClaimState } from './checkpoint/task-claim.ts';
+import type { ClaimState, TaskClaimOptions } from './checkpoint/task-claim.ts';
 import { chooseKey } from './choose-key.ts';
 import type { ChosenKey } from './choose-key.ts';
-import { openSchemaEvolution } from './codec/schema-evolution.ts';
-import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evolution.ts';
+import { SchemaEvolution } from './codec/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
 import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
-import { taskNames } from './task-names.ts';
-import type { TaskNames } from './task-names.ts';
-import type { Task } from './task.ts';
+import { taskNames } from './task.ts';
+import type { Task, TaskNames } from './task.ts';
 
-export interface ListTaskOptions {
+export interface ListTaskOptions
+  extends
+    Pick<TaskClaimOptions, 'log' | 'instance'>,
+    Pick<SchemaEvolutionOptions, 'registry' | 'compile'> {
   readonly task: Task;
-  readonly instance: string;
-  readonly log: TransactionalLog;
-  readonly registry: Registry;
   readonly store: Store;
   readonly resyncs?: TaskJobs;
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
@@ -56,7 +52,6 @@ export interface ListTaskOptions {
    * calls `open` at once.
    */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
-  readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /**
@@ -133,12 +128,9 @@ class ListTask {
     const { list, destination, hooks, scheduler } = task;
     const names = this.#names;
     expectNotEnded(this.#claimState);
-    const evolution = await openSchemaEvolution({
-      registry,
+    const evolution = await SchemaEvolution.open({
+      ...{ registry, list },
       subject: valueSubject(names.topic),
-      resource: list.name,
-      namespace: list.namespace,
-      described: list.types,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
@@ -234,17 +226,16 @@ export function serviceOf(error: unknown): string {
 
 /** Mirrors `source`, and waits for `close` before it passes on the completion or the error. */
 function closeAfter<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
-  const closed$ = defer(() => from(close())).pipe(ignoreElements());
+  const closed$ = defer(close).pipe(ignoreElements());
   return concat(
     source.pipe(
-      catchError((error: unknown) =>
-        concat(
-          closed$.pipe(catchError(() => [])), // the first error says more
-          defer(() => {
-            throw error;
-          }),
-        ),
-      ),
+      catchError((error: unknown) => {
+        const ignored$ = closed$.pipe(catchError(() => [])); // the first error says more
+        return concat(
+          ignored$,
+          throwError(() => error),
+        );
+      }),
     ),
     closed$,
   );

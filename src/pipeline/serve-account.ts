@@ -73,10 +73,9 @@ const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
  * The account's part of the state folder is open meanwhile. The returned promise is fulfilled after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
-  const { config, instance, clients, signals, stop$, pollNow$, hooks, scheduler, sideMessages } =
-    options;
-  const { opening = (open) => open() } = options;
-  const { stateDir, account, resources } = config;
+  const { config, instance, clients, bodies, signals, stop$, pollNow$, hooks, scheduler } = options;
+  const { sideMessages, opening = (open) => open() } = options;
+  const { stateDir, account, resources, description } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
@@ -88,15 +87,11 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance, hooks });
   hooks.onStart?.({ quotas: () => quota.usage() });
   const api = openApi({
-    bodies: options.bodies,
+    ...{ bodies, description, stateDir, scheduler, hooks },
     config: config.api,
-    description: config.description,
-    stateDir: config.stateDir,
     loginLimit: quota.login,
     reportsOf: (resource) => quota.reportsOf(resource),
     maySend: () => ledger.isLeaseValid(),
-    scheduler,
-    hooks,
   });
   const lists = openAccount({ config, api, quotas: quota });
   const permitRequests$ = new Subject<PermitsRequest>();
@@ -122,30 +117,29 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),
   );
-  const tasks = ({ destination, log }: ClaimedAccount) => {
-    const ofAll = {
-      account: lists,
-      config,
-      destination,
-      scheduler,
-      wallClock: stamps,
-      stop$,
-      pollNow$,
-    };
-    const all = resources.map((resource, nth) =>
-      listTask({
-        task: {
-          ...ofAll,
-          ...{ list: listNamed(config.description, resource), hooks: listHooks(hooks, resource) },
-          phase: 1 - nth / resources.length,
-        },
-        ...{ instance, log, registry: clients.registry, compile: clients.compile, store },
-        resyncs: resyncs.task(resource),
-        opening: (open) => opening(open, nth),
-      }),
+  const tasks = ({ destination, log }: ClaimedAccount) =>
+    merge(
+      ...resources.map((resource, nth) =>
+        listTask({
+          task: {
+            ...{
+              account: lists,
+              config,
+              destination,
+              scheduler,
+              wallClock: stamps,
+              stop$,
+              pollNow$,
+            },
+            ...{ list: listNamed(description, resource), hooks: listHooks(hooks, resource) },
+            phase: 1 - nth / resources.length,
+          },
+          ...{ instance, log, registry: clients.registry, compile: clients.compile, store },
+          resyncs: resyncs.task(resource),
+          opening: (open) => opening(open, nth),
+        }),
+      ),
     );
-    return merge(...all);
-  };
   // The login is declared in the ledger, so it follows the claim. Permits are granted without a login, so that `check` can diagnose one
   // that fails.
   const loggedIn$ = api.tokens.token$.pipe(take(1));

@@ -10,8 +10,8 @@ import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
-import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
-import { orderSchema } from '../../src/description/wine/order.ts';
+import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { ORDERS } from '../support/orders.ts';
 import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type {
@@ -79,11 +79,10 @@ async function orders(
     return Promise.resolve(ids.indexOf(text) + 1);
   };
   const registry: Partial<Registry> = { latest: () => Promise.resolve(undefined), register };
-  const book = await openSchemaEvolution({
+  const book = await SchemaEvolution.open({
     registry: registry as Registry,
     subject: 's',
-    resource: 'orders',
-    described: orderSchema,
+    list: ORDERS,
   });
 
   const store = storeOf(new SimFolder(), () => Promise.resolve()).task('orders');

@@ -2,7 +2,7 @@ import { lastValueFrom, map, take, timer, toArray } from 'rxjs';
 import { expect, it } from 'vitest';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
-import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
@@ -51,10 +51,10 @@ async function reads(times: Parameters<typeof timeFormat>[0]) {
     updated: ['modified', 'inserted'],
     created: 'inserted',
   };
-  const evolution = await openSchemaEvolution({
+  const evolution = await SchemaEvolution.open({
     registry: registry as Registry,
     subject: 'wine.wines-value',
-    resource: 'wines',
+    list: wines,
   });
   const since: (number | null)[] = [];
   const published$ = listEvents({

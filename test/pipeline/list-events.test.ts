@@ -19,9 +19,9 @@ import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob, TaskJobs } from '../../src/account/signal-jobs.ts';
-import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
-import { orderSchema } from '../../src/description/wine/order.ts';
+import { ORDERS } from '../support/orders.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type {
@@ -69,11 +69,10 @@ async function events(
   resyncs?: TaskJobs,
   pii = BUSY.pii,
 ) {
-  const book = await openSchemaEvolution({
+  const book = await SchemaEvolution.open({
     registry: registry as Registry,
     subject: 'wine.orders-value',
-    resource: 'orders',
-    described: orderSchema,
+    list: ORDERS,
   });
   const published$ = listEvents({
     task: fakeTask('orders', { pii }, answer),

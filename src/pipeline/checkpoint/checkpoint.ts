@@ -15,13 +15,12 @@ import {
 } from './live-key-tallies.ts';
 import type { LiveKeyTallies } from './live-key-tallies.ts';
 import { isTopicRecreated } from './detect-lost-events.ts';
-import { storedSweep, offsetTexts, withIds } from './restore-images.ts';
-import type { RestoreOptions } from './restore-images.ts';
-import { restore } from './restore.ts';
-import type { Restored } from './restore.ts';
+import { offsetTexts, restore, storedSweep, withIds } from './restore.ts';
+import type { Restored, RestoreOptions } from './restore.ts';
 import type { FencedSink, Message } from '../../sinks/sink.ts';
-import { withSinkBounds, commitClaim, expectOwnCursor, openFencedSink } from './task-claim.ts';
-import { asUnknownOutcome } from '../../sinks/producer/fencing.ts';
+import { expectNotEnded, expectOwnCursor, openFencedSink, withSinkBounds } from './task-claim.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { asUnknownOutcome, fencedError } from '../../sinks/producer/fencing.ts';
 import type { TaskClaimOptions } from './task-claim.ts';
 
 export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
@@ -63,24 +62,19 @@ export class TaskCheckpoint {
   readonly store: StoreReads;
   readonly #options: CheckpointOptions;
   readonly #sink: FencedSink;
-  #cursor: Cursor;
-  #memory: TaskMemory;
-  #live: LiveKeyTallies;
-  #sweep: SweepProgress;
+  #state: TaskState;
 
-  constructor(options: CheckpointOptions, sink: FencedSink, state: RestoredTask) {
+  /** @param state State of the task as restored. The claim then commits its cursor. */
+  constructor(options: CheckpointOptions, sink: FencedSink, state: TaskState) {
     this.store = options.store;
     this.#options = options;
     this.#sink = sink;
-    this.#cursor = state.cursor;
-    this.#memory = state.memory;
-    this.#live = state.live;
-    this.#sweep = state.sweep;
+    this.#state = state;
   }
 
   /** The newest committed cursor. */
   get cursor(): Cursor {
-    return this.#cursor;
+    return this.#state.cursor;
   }
 
   /**
@@ -88,16 +82,16 @@ export class TaskCheckpoint {
    * If the store is discarded, sweeps begin again.
    */
   get sweep(): SweepProgress {
-    return this.#sweep;
+    return this.#state.sweep;
   }
 
   /** Count and digest of the live keys in each partition after the newest commit, and the partitions' end offsets at that time. */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
-    return { keys: this.#live, ends: this.#memory.ends };
+    return { keys: this.#state.live, ends: this.#state.memory.ends };
   }
 
   get schemaIds(): readonly number[] {
-    return this.#memory.schemaIds;
+    return this.#state.memory.schemaIds;
   }
 
   /**
@@ -116,10 +110,11 @@ export class TaskCheckpoint {
    * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown.
    */
   async commit(batch: TaskBatch): Promise<void> {
-    const { messages, images, cursor: progress, sweep = this.#sweep, ...notes } = batch;
+    const { memory } = this.#state;
+    const { messages, images, cursor: progress, sweep = this.sweep, ...notes } = batch;
     const { store, instance, names } = this.#options;
-    const live = liveKeysAfter(this.#live, images, (key) => store.sequence(key));
-    const reached = { ...this.#cursor, ...progress, instance, ends: this.#memory.ends };
+    const live = liveKeysAfter(this.#state.live, images, (key) => store.sequence(key));
+    const reached = { ...this.cursor, ...progress, instance, ends: memory.ends };
     const cursor: Cursor = { ...reached, live: liveKeysText(live, reached) };
     const text = JSON.stringify(cursor);
     const saved: Message = { topic: names.cursorTopic, key: names.task, value: Buffer.from(text) };
@@ -128,11 +123,7 @@ export class TaskCheckpoint {
     await this.#expectSameTopic(written, messages);
     // Consumers follow the messages but no cursors. Images are stored while the messages become visible.
     const visible = messages.length > 0 ? this.#sink.awaitVisible() : undefined;
-    const memory = this.#memory;
-    this.#cursor = cursor;
-    this.#live = live;
-    this.#sweep = sweep;
-    this.#memory = {
+    const next: TaskMemory = {
       ...memory,
       ends: { ...memory.ends, ...offsetTexts(written) },
       cursorEnd: String(ends.get(names.cursorTopic)?.get(0) ?? memory.cursorEnd),
@@ -142,14 +133,15 @@ export class TaskCheckpoint {
       sweep: JSON.stringify(sweep),
       sweepGeneration: cursor.generation,
     };
-    await Promise.all([store.put(images, this.#memory, notes), visible]);
+    this.#state = { cursor, memory: next, live, sweep };
+    await Promise.all([store.put(images, next, notes), visible]);
   }
 
   /** Stores notes, such as which keys were seen, in the image store on this machine. Commits nothing to Kafka. */
-  async storeNotes({ sweep = this.#sweep, ...notes }: TaskNotes): Promise<void> {
-    this.#memory = { ...this.#memory, sweep: JSON.stringify(sweep) };
-    this.#sweep = sweep;
-    await this.#options.store.put([], this.#memory, notes);
+  async storeNotes({ sweep = this.sweep, ...notes }: TaskNotes): Promise<void> {
+    const memory = { ...this.#state.memory, sweep: JSON.stringify(sweep) };
+    this.#state = { ...this.#state, memory, sweep };
+    await this.#options.store.put([], memory, notes);
   }
 
   close(): Promise<void> {
@@ -166,10 +158,11 @@ export class TaskCheckpoint {
     written: ReadonlyMap<number, bigint>,
     messages: readonly Message[],
   ): Promise<void> {
+    const { memory } = this.#state;
     const { topic } = this.#options.names;
     const count = messages.filter((message) => message.topic === topic).length;
-    if (written.size === 0 || !isTopicRecreated(written, this.#memory.ends, count)) return;
-    await this.#options.store.put([], { ...this.#memory, lost: true });
+    if (written.size === 0 || !isTopicRecreated(written, memory.ends, count)) return;
+    await this.#options.store.put([], { ...memory, lost: true });
     throw new CellarstreamError(
       'COMMIT_FAILED',
       `${topic} was deleted and recreated during a commit: the service starts the list of this topic again, with a new initial snapshot`,
@@ -178,8 +171,8 @@ export class TaskCheckpoint {
   }
 }
 
-/** State of a task whose images have been restored. The claim then commits `cursor`, and the task begins from this state. */
-interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
+/** State of a task after its newest commit, or before the first one as restored. */
+interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;
 }
@@ -214,8 +207,11 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
         byOthers: restored.memory.sweepGeneration !== cursor.generation,
       }),
     });
+    expectNotEnded(claimState);
     const claim = { messages: [], images: [], cursor: checkpoint.cursor };
-    await commitClaim(claimState, () => checkpoint.commit(claim));
+    await checkpoint.commit(claim).catch((error: unknown) => {
+      throw isEpochError(error) ? fencedError(error) : error;
+    });
     if (lostEvents) hooks?.onLost({ lost: lostEvents });
     return checkpoint;
   } catch (error) {
@@ -247,9 +243,6 @@ async function countLiveKeys(
   const live = await liveKeysOf(store, partitions, scheduler);
   const keys = recorded ? keyGaps(recorded, live) : [];
   if (keys.length === 0) return { cursor, lostEvents, live };
-  return {
-    cursor: restartSnapshot(cursor),
-    lostEvents: { topic, gaps: [], offsets: 0, keys },
-    live,
-  };
+  const lost = { topic, gaps: [], offsets: 0, keys };
+  return { cursor: restartSnapshot(cursor), lostEvents: lost, live };
 }

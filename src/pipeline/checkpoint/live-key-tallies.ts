@@ -15,8 +15,8 @@ export type LiveKeyTallies = readonly KeyTally[];
  */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;
-  if (live?.sequence !== sequence || live.losses !== losses) return undefined;
-  if (live.partitions.length !== partitions) return undefined;
+  const isValid = live?.sequence === sequence && live.losses === losses;
+  if (!isValid || live.partitions.length !== partitions) return undefined;
   return live.partitions.map((text) => KeyTally.of(text));
 }
 

@@ -1,14 +1,24 @@
 import { CellarstreamError } from '../../core/errors.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
-import type { Bounds } from '../../kafka/log.ts';
-import type { TaskMemory } from '../../state/store.ts';
+import type { Bounds, Offsets } from '../../kafka/log.ts';
+import { keyText } from '../../schemas/events/record-key.ts';
+import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
+import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import { newCursor, parseCursor, restartSnapshot } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { detectLostEvents } from './detect-lost-events.ts';
 import { readCursor } from './task-claim.ts';
-import type { KnownCursor } from './task-claim.ts';
-import { offsetTexts, restoreImages } from './restore-images.ts';
-import type { RestoredImages, RestoreOptions } from './restore-images.ts';
+import type { KnownCursor, TaskLog } from './task-claim.ts';
+
+export interface RestoreOptions extends TaskLog {
+  readonly store: TaskStore;
+  readonly instance: string;
+  /** Decodes an event of the topic; not called for tombstones. */
+  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
+  readonly hooks?: Pick<ListHooks, 'onRestored'>;
+}
 
 /** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
@@ -42,21 +52,16 @@ export async function restore(
   const memory = stored && isUsable(stored, nothing.home, instance) ? stored : undefined;
   // Needed even if the end offsets match the store: a recreated topic may end at the same offset, and only the cursor shows it.
   const newestCursor = seen ?? (await readCursor(options, memory ?? nothing));
-  const {
-    keepsImages,
-    cursor,
-    lostEvents,
-    memory: known,
-    emptyMemory,
-  } = decideRestore(options, memory, newestCursor, nothing, bounds);
+  const decision = decideRestore(options, memory, newestCursor, nothing, bounds);
+  const { keepsImages, cursor, lostEvents } = decision;
   // A process that crashed during its first write has left images without a task memory.
   if (!keepsImages && (stored !== undefined || store.count() > 0)) await store.clear();
-  if (lostEvents) await store.put([], known);
+  if (lostEvents) await store.put([], decision.memory);
 
-  let read = await restoreImages(options, known, bounds);
+  let read = await restoreImages(options, decision.memory, bounds);
   if (keepsImages && hasMissingEvents(read, cursor)) {
     await store.clear();
-    const all = await restoreImages(options, emptyMemory, bounds);
+    const all = await restoreImages(options, decision.emptyMemory, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
@@ -64,9 +69,14 @@ export async function restore(
   // writes to their topic. So the store may have newer events than the cursor.
   const { whole, found: since } = read.memory;
   const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
-  const unchecked = needsKeyCheck(read.memory);
   return {
-    memory: { ...read.memory, whole: sequence, found: 0, begunBy: undefined, unchecked },
+    memory: {
+      ...read.memory,
+      whole: sequence,
+      found: 0,
+      begunBy: undefined,
+      unchecked: needsKeyCheck(read.memory),
+    },
     cursor: { ...cursor, sequence, partitions: bounds.size },
     hadCursor: newestCursor.cursor !== null,
     lostEvents,
@@ -84,8 +94,7 @@ function newTaskMemory(home: string): TaskMemory {
  * compaction may meanwhile have removed the deletions from the topic.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
-  const isWhole = memory.begunBy === undefined || memory.begunBy === instance;
-  return memory.home === home && isWhole;
+  return memory.home === home && (memory.begunBy ?? instance) === instance;
 }
 
 /**
@@ -192,4 +201,94 @@ export function expectPartitions(
     `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r), or set another TOPIC_PREFIX`,
     { context: { topic, found: bounds.size, wanted: partitions } },
   );
+}
+
+/** Parts of an event in the resource's topic that the image store needs. */
+type PublishedImage = Omit<ImageUpdate, 'key'>;
+
+interface RestoredImages {
+  readonly memory: TaskMemory;
+  /** Highest sequence number of the events that were read; 0 if none were. */
+  readonly sequence: number;
+  /** Number of messages that were read from the topic. */
+  readonly restored: number;
+}
+
+/**
+ * Image of a key whose newest message is a tombstone. The `d` event before the tombstone may be compacted away, so its sequence is unknown.
+ * With the highest possible sequence, the tombstone replaces any stored image.
+ */
+const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
+
+/** Reads the events' topic to its end, beginning at the offsets that the store has reached, and stores the images. */
+async function restoreImages(
+  { log, names: { topic }, store, readImage }: RestoreOptions,
+  initialMemory: TaskMemory,
+  bounds: ReadonlyMap<number, Bounds>,
+): Promise<RestoredImages> {
+  let known = initialMemory;
+  // These records existed when they were published, so they count as seen although no sweep of this store has read them.
+  const { number: sweep } = storedSweep(known);
+  let restored = 0;
+  let sequence = 0;
+  const ends = new Map([...bounds].map(([at, { high }]) => [at, high]));
+  const from = new Map(
+    [...bounds].map(([at, { low }]) => {
+      const next = BigInt(known.ends[at] ?? 0);
+      return [at, next > low ? next : low];
+    }),
+  );
+  await log.readTail({
+    topic,
+    from,
+    to: ends,
+    onMessages: async (messages) => {
+      const last = messages.at(-1);
+      if (!last) return;
+      const images: ImageUpdate[] = [];
+      let { found } = known;
+      for (const { key, value } of messages) {
+        if (key === null) continue;
+        const image = value ? await readImage(value) : TOMBSTONE;
+        if (image !== TOMBSTONE) {
+          sequence = Math.max(sequence, image.sequence);
+          if (image.sequence > known.whole) found += 1;
+        }
+        images.push({ key: keyText(key), ...image });
+      }
+      restored += images.length;
+      const end = String(BigInt(last.offset) + 1n);
+      known = {
+        ...known,
+        ends: { ...known.ends, [last.partition]: end },
+        schemaIds: withIds(known.schemaIds, images),
+        found,
+      };
+      const keys = images.flatMap(({ key, image }) => (image ? [key] : []));
+      await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
+    },
+  });
+  return {
+    memory: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } },
+    sequence,
+    restored,
+  };
+}
+
+export function storedSweep({ sweep }: TaskMemory): SweepProgress {
+  // Fields that the stored progress lacks get the values of a sweep that has not begun.
+  return sweep === null
+    ? NO_SWEEP
+    : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) };
+}
+
+export function offsetTexts(offsets: Offsets): Record<string, string> {
+  return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
+}
+
+/** Returns `ids` extended by the schema ids of `images`. Returns the array `ids` itself if there is no new id. */
+export function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
+  const all = new Set(ids);
+  for (const { image } of images) if (image) all.add(image.schemaId);
+  return all.size === ids.length ? ids : [...all];
 }

@@ -6,7 +6,7 @@ import type { TransactionalLog, FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { CLAIM_GRACE_MS, fencedError } from '../../sinks/producer/fencing.ts';
-import type { TaskNames } from '../task-names.ts';
+import type { TaskNames } from '../task.ts';
 
 /** The Kafka client of a task, and the names of the task's topics, cursor key and transactional id. */
 export interface TaskLog {
@@ -48,17 +48,16 @@ export async function openFencedSink(
   options: TaskClaimOptions & { readonly scheduler: SchedulerLike },
   known: KnownCursor | undefined,
 ): Promise<FencedSink> {
-  const { log, claimState, scheduler } = options;
-  const { transactionalId } = options.names;
+  const { log, names, claimState, scheduler } = options;
   expectNotEnded(claimState);
   try {
-    claimState.sink = await log.open(transactionalId, claimState.sink?.producer);
+    claimState.sink = await log.open(names.transactionalId, claimState.sink?.producer);
   } catch (error) {
     if (!claimState.sink || !isEpochError(error)) throw error;
     claimState.lastError = error;
     await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
     await expectOwnCursor(options, known);
-    claimState.sink = await log.open(transactionalId);
+    claimState.sink = await log.open(names.transactionalId);
   }
   return claimState.sink;
 }
@@ -70,23 +69,6 @@ export async function openFencedSink(
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
   return { ...taskLog, log: { ...taskLog.log, bounds } };
-}
-
-/**
- * Calls `commit` to commit the claim by which this process becomes the owner of a task (one list of one account).
- *
- * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED`.
- */
-export async function commitClaim(
-  ownership: ClaimState,
-  commit: () => Promise<void>,
-): Promise<void> {
-  expectNotEnded(ownership);
-  try {
-    await commit();
-  } catch (error) {
-    throw isEpochError(error) ? fencedError(error) : error;
-  }
 }
 
 /** Does nothing while the task runs. @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
@@ -119,17 +101,6 @@ export async function expectOwnCursor(
   return found;
 }
 
-/**
- * Error for a cursors' topic that contains a cursor of another account. The keys of events do not contain the account, so two accounts with
- * the same topics would overwrite each other's events.
- */
-function sharedCursorTopicError(other: string, cursorTopic: string): CellarstreamError {
-  return new CellarstreamError(
-    'SETTINGS',
-    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
-  );
-}
-
 /** The newest known cursor of a task, and the offset up to which the cursors' topic was read for it. */
 export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
   /** Offset of the cursor's message; undefined if the cursor was known before and not read from the topic. */
@@ -149,14 +120,18 @@ export async function readCursor(
   const { newest, next } = await newestCursors(log, cursorTopic);
   const resource = task.slice(task.lastIndexOf('/'));
   const other = [...newest.keys()].find((key) => key !== task && key.endsWith(resource));
-  if (!isShared && other !== undefined) throw sharedCursorTopicError(other, cursorTopic);
+  // The keys of events do not contain the account, so two accounts with the same topics would overwrite each other's events.
+  if (!isShared && other !== undefined)
+    throw new CellarstreamError(
+      'SETTINGS',
+      `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+    );
   const seen = BigInt(known?.cursorEnd ?? 0);
   const found = newest.get(task);
   const cursorEnd = String(next);
   // Also if the cursors' topic was recreated: the cursor known from before is valid until a newer one is committed.
-  if (!found || (BigInt(found.offset) < seen && seen <= next)) {
+  if (!found || (BigInt(found.offset) < seen && seen <= next))
     return { cursor: known?.cursor ?? null, cursorEnd };
-  }
   return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
 }
 

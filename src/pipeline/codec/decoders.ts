@@ -6,24 +6,20 @@ import type { Stamps } from '../../streams/records/stamps.ts';
 import type { StoreReads } from '../checkpoint/checkpoint.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
-/** Decoders that turn the bytes of a list's pages into records. */
-export interface Decoders {
-  /** Decoder for pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails. */
-  readonly snapshot: Decoder;
-  /**
-   * Decoder for the pages of all reads except the initial snapshot. First compares the digest of the bytes of a record, or of a group of
-   * adjacent records (run), with the digests in the image store. Records with an equal digest, which are most, equal their stored images
-   * and are not decoded. The others are decoded by the decoder `snapshot`.
-   */
-  readonly afterSnapshot: Decoder;
-}
-
+/**
+ * Returns the decoders that turn the bytes of a list's pages into records:
+ *
+ * - `snapshot`, for pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails.
+ * - `afterSnapshot`, for the pages of all other reads: first compares the digest of the bytes of a record, or of a group of adjacent
+ *   records (run), with the digests in the image store. Records with an equal digest, which are most, equal their stored images and are not
+ *   decoded. The others are decoded by the decoder `snapshot`.
+ */
 export function decoders(
   keyFields: readonly string[],
   stamps: Stamps,
   { encodeNow: encode }: SchemaEvolution,
   store: StoreReads,
-): Decoders {
+): { readonly snapshot: Decoder; readonly afterSnapshot: Decoder } {
   const keyOf = keyOfFields(keyFields);
   const snapshot = encodingDecoder(
     { keyFields, keyOf, stamps, encode },

@@ -4,6 +4,7 @@ import { envelopeCodec, envelopeSchema } from '../../schemas/events/envelope.ts'
 import type { EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { growSchema, withImageFields } from '../../schemas/avro/infer.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
@@ -26,11 +27,8 @@ export interface WrittenImage {
 export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
-  readonly resource: string;
-  /** Avro namespace of the resource's schemas. Default: `cellarstream.<resource>`. */
-  readonly namespace?: string | undefined;
-  /** Fields from the API's description. The first registered schema already contains them. */
-  readonly described?: RecordSchema | undefined;
+  /** The list, and its fields (`types`) in the API's description. The first registered schema already contains these fields. */
+  readonly list: Pick<ListDescription, 'name' | 'namespace' | 'types'>;
   /** Called with each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
   /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
@@ -43,22 +41,8 @@ export interface SchemaEvolutionOptions {
 const RECORDS_PER_TURN = 250;
 
 /**
- * Opens the schemas of a subject of the registry, starting from the registry's latest version, so that fields inferred before a restart are
- * retained.
- *
- * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
- */
-export async function openSchemaEvolution(
-  options: SchemaEvolutionOptions,
-): Promise<SchemaEvolution> {
-  const evolution = new SchemaEvolution(options);
-  await evolution.begin();
-  return evolution;
-}
-
-/**
  * The schemas of one resource's events: the current schema, and the earlier ones with which older images were encoded. The current schema
- * only gains fields: `begin` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
+ * only gains fields: `open` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
  */
 export class SchemaEvolution {
   readonly #options: SchemaEvolutionOptions;
@@ -71,15 +55,22 @@ export class SchemaEvolution {
    */
   #latest: CurrentSchema | undefined;
 
-  constructor(options: SchemaEvolutionOptions) {
+  private constructor(options: SchemaEvolutionOptions) {
     this.#options = options;
     this.#compile = options.compile ?? envelopeCodec;
   }
 
-  /** Makes the registry's latest version the current schema, after adding the fields in the API's description. To be called first. */
-  async begin(): Promise<void> {
-    const schema = await this.#readLatest();
-    if (schema) await this.#register(schema);
+  /**
+   * Opens the schemas of a subject of the registry. The current schema is the registry's latest version, so that fields inferred before a
+   * restart are retained, with the fields in the API's description added.
+   *
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
+   */
+  static async open(options: SchemaEvolutionOptions): Promise<SchemaEvolution> {
+    const evolution = new SchemaEvolution(options);
+    const schema = await evolution.#readLatest();
+    if (schema) await evolution.#register(schema);
+    return evolution;
   }
 
   /** The current schema. Undefined until the first record is encoded, if neither the registry nor the API's description has fields. */
@@ -127,9 +118,17 @@ export class SchemaEvolution {
     return { image, end, fields, instants, codec: values };
   };
 
-  /** Loads a schema from the registry. To be called before {@link inCurrent} for images that were encoded with the schema. */
-  async load(schemaId: number): Promise<void> {
-    await this.#codecOf(schemaId);
+  /**
+   * Loads a schema from the registry, if it is not loaded yet, and returns its codec. To be called before {@link inCurrent} for images that
+   * were encoded with the schema.
+   */
+  async load(schemaId: number): Promise<EnvelopeCodec> {
+    const known = this.#codecs.get(schemaId);
+    if (known) return known;
+    const schema = await this.#options.registry.schemaById(schemaId);
+    const codec = this.#compileRegistered(schema, `schema ${schemaId}`);
+    this.#codecs.set(schemaId, codec);
+    return codec;
   }
 
   /**
@@ -142,7 +141,7 @@ export class SchemaEvolution {
     const written = this.#codecs.get(schemaId);
     if (!written)
       throw new Error(
-        `a stored record of ${this.#options.resource} was encoded with schema ${schemaId} of the registry, which this process has not loaded yet`,
+        `a stored record of ${this.#options.list.name} was encoded with schema ${schemaId} of the registry, which this process has not loaded yet`,
       );
     return current.codec.values.encode(written.values.decode(bytes));
   }
@@ -150,14 +149,14 @@ export class SchemaEvolution {
   /** Decodes an event: its sequence, and the image after it (null after a deletion). */
   async imageIn(event: Buffer): Promise<{ sequence: number; image: WrittenImage | null }> {
     const { schemaId, payload } = unframe(event);
-    const { after, sequence } = (await this.#codecOf(schemaId)).images(payload);
+    const { after, sequence } = (await this.load(schemaId)).images(payload);
     return { sequence, image: after && { schemaId, bytes: after } };
   }
 
   #currentSchema(): CurrentSchema {
     if (this.#current) return this.#current;
     throw new Error(
-      `the schema of ${this.#options.resource} is not known yet: it is derived from the first record, and no record has been read`,
+      `the schema of ${this.#options.list.name} is not known yet: it is derived from the first record, and no record has been read`,
     );
   }
 
@@ -166,13 +165,13 @@ export class SchemaEvolution {
    * the registry has no version: the schema from the description, which may be undefined.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
-    const { registry, subject, described } = this.#options;
+    const { registry, subject, list } = this.#options;
     const found = await registry.latest(subject);
-    if (!found) return described;
-    const codec = codecOf(this.#compile, found.schema, `version ${found.version} of ${subject}`);
+    if (!found) return list.types;
+    const codec = this.#compileRegistered(found.schema, `version ${found.version} of ${subject}`);
     this.#latest = { schemaId: found.id, codec };
     const schema = withImageFields(codec.values.schema);
-    return described ? addFields(schema, described) : schema;
+    return list.types ? addFields(schema, list.types) : schema;
   }
 
   /**
@@ -180,8 +179,8 @@ export class SchemaEvolution {
    * unless it is the newest version in the registry.
    */
   async #register(values: RecordSchema): Promise<void> {
-    const { registry, subject, resource, namespace, onVersion } = this.#options;
-    const schema = envelopeSchema(values, resource, namespace);
+    const { registry, subject, list, onVersion } = this.#options;
+    const schema = envelopeSchema(values, list.name, list.namespace);
     const latest = isDeepStrictEqual(schema, this.#latest?.codec.schema) ? this.#latest : undefined;
     const codec = latest?.codec ?? this.#compile(schema);
     const schemaId = latest?.schemaId ?? (await registry.register(subject, codec.schema));
@@ -190,18 +189,23 @@ export class SchemaEvolution {
     this.#current = { schemaId, codec };
   }
 
-  async #codecOf(schemaId: number): Promise<EnvelopeCodec> {
-    const known = this.#codecs.get(schemaId);
-    if (known) return known;
-    const schema = await this.#options.registry.schemaById(schemaId);
-    const codec = codecOf(this.#compile, schema, `schema ${schemaId}`);
-    this.#codecs.set(schemaId, codec);
-    return codec;
+  /** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
+  #compileRegistered(schema: RecordSchema, about: string): EnvelopeCodec {
+    try {
+      return this.#compile(schema);
+    } catch (cause) {
+      const what = cause instanceof Error ? cause.message : '';
+      throw new CellarstreamError(
+        'REGISTRY_REFUSED',
+        `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
+        { cause },
+      );
+    }
   }
 
   /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
-    const { resource, namespace } = this.#options;
+    const { name: resource, namespace } = this.#options.list;
     const grown = (from: RecordSchema | undefined) =>
       growSchema(from, records, { resource, namespace, keyFields });
     const before = this.#current?.codec.values.schema;
@@ -230,23 +234,5 @@ export class SchemaEvolution {
       images.push(...slice.map((record) => values.encode(record, onUnknown)));
     }
     return images;
-  }
-}
-
-/** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
-function codecOf(
-  compile: (schema: RecordSchema) => EnvelopeCodec,
-  schema: RecordSchema,
-  about: string,
-): EnvelopeCodec {
-  try {
-    return compile(schema);
-  } catch (cause) {
-    const what = cause instanceof Error ? cause.message : '';
-    throw new CellarstreamError(
-      'REGISTRY_REFUSED',
-      `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
-      { cause },
-    );
   }
 }

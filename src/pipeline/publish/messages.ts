@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ListDescription } from '../../description/description.ts';
+import { VERSION } from '../../core/version.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
@@ -8,15 +8,15 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
 import { maxEventBytes } from '../../sinks/producer/record-batch.ts';
 import type { Message } from '../../sinks/sink.ts';
-import type { Destination, SchemaTopic } from '../../sinks/topics/destination.ts';
+import type { SchemaTopic } from '../../sinks/topics/destination.ts';
 import type { ImageUpdate } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import { statusChanges } from '../../streams/diff/status-changes.ts';
 import type { KeyedStatusChange, StatusChange } from '../../streams/diff/status-changes.ts';
 import type { RejectFilter, RejectedRecord } from '../../streams/records/records.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { TimeFormat } from '../../description/time-format.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
+import type { Task } from '../task.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 import type { RecordKeys } from './record-keys.ts';
 
@@ -36,11 +36,8 @@ export interface Publication {
 }
 
 export interface PublicationOptions {
-  readonly destination: Destination;
-  readonly list: ListDescription;
-  readonly times: TimeFormat;
+  readonly task: Pick<Task, 'account' | 'list' | 'config' | 'destination'>;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
-  readonly origin: EventOrigin;
   readonly recordKeys: RecordKeys;
   /** Sequence number of the task's last event before this page; the page's first event gets the next number. */
   readonly sequence: number;
@@ -62,9 +59,11 @@ export function publicationOf(
   others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, list, evolution, origin, recordKeys, records, isNewReject, offset, now } =
-    options;
+  const { task, evolution, recordKeys, records, isNewReject, offset, now } = options;
+  const { account, list, config, destination } = task;
   const { deadLetters } = destination;
+  const { prefix } = config.topics;
+  const origin = { account: account.name, resource: list.name, prefix, version: VERSION };
   const topic = destination.records(list.name);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
   const statusTopic = destination.statusChanges.get(list.name);
@@ -98,7 +97,7 @@ export function publicationOf(
     sequence += 1;
     const keyBytes = recordKeys.events(key);
     messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
-    for (const status of statusTo ? statusChanges(change, list, options.times) : []) {
+    for (const status of statusTo ? statusChanges(change, list, config.description.times) : []) {
       const record = { key, image: change.after!, sequence };
       const message = statusMessage(status, record, { to: statusTo!, origin, now });
       messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
@@ -108,7 +107,7 @@ export function publicationOf(
     images.push({ key, sequence, image: bytes && { schemaId, bytes } });
   }
   const maxLetterBytes = maxEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
-  const at = { to: deadLetters, resource: origin.resource, offset, now, maxBytes: maxLetterBytes };
+  const at = { to: deadLetters, resource: list.name, offset, now, maxBytes: maxLetterBytes };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
   const unpublished = [...leftOut];
   return { messages, images, statusChanges: keyedStatuses, rejected, unpublished, sequence };
@@ -161,13 +160,12 @@ export function changeMessages(
     readonly now: number;
   },
 ): Message[] {
-  const { to, codec, origin, now } = at;
-  const { topic, schemaId } = to;
-  const { before, after } = change.images;
-  const { op, ts_ms, changed, source } = changeFacts(change, sequence, origin, now);
-  const event = { before, after, op, ts_ms, changed, source };
-  const message: Message = { topic, key: change.key, value: codec.message(schemaId, event) };
-  return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
+  const { codec, origin, now } = at;
+  const { topic, schemaId } = at.to;
+  const { key, op, images } = change;
+  const event = { ...images, ...changeFacts(change, sequence, origin, now) };
+  const message: Message = { topic, key, value: codec.message(schemaId, event) };
+  return op === 'd' ? [message, { topic, key, value: null }] : [message];
 }
 
 /**

@@ -1,4 +1,3 @@
-import { VERSION } from '../../core/version.ts';
 import { readingRules } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
@@ -67,6 +66,7 @@ export interface PlannerOptions {
   readonly recordKeys: RecordKeys;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
+  /** Events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
   readonly resync: ResyncEvents | undefined;
 }
 
@@ -80,12 +80,8 @@ export function planner(
 ): (difference: Difference<ComparedBatch>, progress: TaskProgress, isDue: boolean) => Plan {
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
-  const { account, list, config, destination, scheduler, wallClock } = task;
+  const { list, config, scheduler, wallClock } = task;
   const { store } = checkpoint;
-  const { name: resource } = list;
-  const { prefix } = config.topics;
-  const origin = { account: account.name, resource, prefix, version: VERSION };
-  const { times } = config.description;
   const rules = readingRules(list);
 
   return (difference, progress, isDue) => {
@@ -97,12 +93,7 @@ export function planner(
       withHiddenFields(change, evolution.values, personal),
     );
     const publication = publicationOf(changes, batch.rejected, {
-      destination,
-      list,
-      times,
-      evolution,
-      origin,
-      recordKeys,
+      ...{ task, evolution, recordKeys },
       sequence: progress.sequence,
       // Created for each page: rejects committed with this page are known when the next one is planned.
       isNewReject: newRejects((digest) => store.isRejected(digest), volatile),
@@ -118,9 +109,8 @@ export function planner(
     const messages = [...publication.messages, ...acknowledgement];
     const now = scheduler.now();
     const { deleteProofMs: proofMs, pageSize } = config.poll;
-    const isPolled = list.dates !== undefined;
-    const how = { now, proofMs, pageSize, isPolled, rules };
-    const reached = sweepAfterBatch(read, { checkpoint, ...how });
+    const how = { now, proofMs, pageSize, isPolled: list.dates !== undefined, rules };
+    const reached = sweepAfterBatch(read, checkpoint, how);
     const sweep = { ...withKeyOutcomes(reached, difference, publication), keptAt: now };
     const payloadDigests = payloadDigestsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
@@ -130,7 +120,7 @@ export function planner(
       sweep,
       seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
       payloadDigests,
-      newRuns: newRuns(difference, { texts: payloadDigests, store, sweep: sweep.number }),
+      newRuns: newRuns(difference, payloadDigests, store, sweep.number),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
     const mustCommit = messages.length > 0 || batch.lane === 'first-read' || isDue;
@@ -140,7 +130,6 @@ export function planner(
       notes.payloadDigests.size > 0 ||
       keys.some((key) => store.isUnseen(key, sweep.number)) ||
       ids.some((id) => store.run(id)!.lastSeenSweep < sweep.number);
-    const { firstRead: initialSnapshot, since } = progressWith(batch, progress);
     const latest = wallClock() + MAX_STAMP_AHEAD_MS;
     const newestStamp = newestStampOf(difference, progress.newestStamp, latest);
     return {
@@ -156,7 +145,7 @@ export function planner(
         messages,
         images,
         cursor: {
-          ...{ sequence, firstRead: initialSnapshot, since, newestStamp, keyFields },
+          ...{ sequence, ...progressWith(batch, progress), newestStamp, keyFields },
           ...(recordKeys.format !== 'text' && { keyFormat: recordKeys.format }),
         },
         ...notes,
@@ -191,13 +180,10 @@ function payloadDigestsOf(
 /** Forms runs (adjacent records that the next sweep recognizes as a unit) from a sweep's records that were recognized one by one. */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
-  by: {
-    readonly texts: ReadonlyMap<string, StoredPayloadDigest>;
-    readonly store: StoreReads;
-    readonly sweep: number;
-  },
+  texts: ReadonlyMap<string, StoredPayloadDigest>,
+  store: StoreReads,
+  sweep: number,
 ): readonly Run[] {
-  const { texts, store, sweep } = by;
   const isPublished = ({ image }: KeyedRecord) => image?.kind === 'published';
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
   if (known.size === 0) return [];
@@ -277,13 +263,10 @@ function withKeyOutcomes(
 /** Returns the progress of sweeps (recurring full scans) after the commit of the batch. */
 function sweepAfterBatch(
   { batch, keys, runs, leftOut }: ComparedBatch,
-  at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'> & {
-    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
-  },
+  { sweep, store }: Checkpoint,
+  how: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled' | 'rules'>,
 ): SweepProgress {
-  const { checkpoint, ...how } = at;
   const { now, proofMs } = how;
-  const { sweep, store } = checkpoint;
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,

@@ -8,22 +8,16 @@ import { levelOf } from '../../streams/paging/sweep-progress.ts';
 import { listedOffset } from '../../streams/records/records.ts';
 import type { TaskJobs } from '../../account/signal-jobs.ts';
 import { Certifier } from '../certifier.ts';
-import type { Checkpoint, TaskBatch } from '../checkpoint/checkpoint.ts';
+import type { TaskBatch } from '../checkpoint/checkpoint.ts';
 import type { ComparedBatch } from '../compare-batches.ts';
 import { completesScan, listOffsetOf } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
-import type { Task } from '../task.ts';
-import type { Plan, planner, TaskProgress } from './plan.ts';
-import type { ResyncEvents } from './resync-events.ts';
+import { planner } from './plan.ts';
+import type { Plan, PlannerOptions, TaskProgress } from './plan.ts';
 
-export interface PublisherOptions {
-  readonly task: Task;
-  readonly checkpoint: Checkpoint;
+export interface PublisherOptions extends PlannerOptions {
   /** The task's progress when the task was opened. The first batch continues from it. */
   readonly progress: TaskProgress;
-  readonly planOf: ReturnType<typeof planner>;
-  /** Events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
-  readonly resync: ResyncEvents | undefined;
   readonly resyncs: TaskJobs | undefined;
 }
 
@@ -44,6 +38,7 @@ const SCAN_END_GRACE_MS = 10_000;
  */
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #planOf: ReturnType<typeof planner>;
   readonly #certificates: Certifier;
   #progress: TaskProgress;
   /** Time of the last commit on the scheduler's clock, in ms. */
@@ -53,6 +48,7 @@ export class Publisher {
   constructor(options: PublisherOptions) {
     const { task, checkpoint, resyncs, progress } = options;
     this.#options = options;
+    this.#planOf = planner(options);
     this.#progress = progress;
     this.#committedAt = task.scheduler.now();
     this.#certificates = new Certifier({
@@ -71,7 +67,7 @@ export class Publisher {
     difference: Difference<ComparedBatch>,
   ): Promise<Pick<Plan, 'undecided' | 'unconfirmed'> & { readonly published: Published }> {
     const isDue = this.#isCommitDue(difference.read.batch);
-    const plan = this.#options.planOf(difference, this.#progress, isDue);
+    const plan = this.#planOf(difference, this.#progress, isDue);
     this.#progress = plan.commit.cursor;
     await this.#carryOut(plan);
     const { undecided, unconfirmed } = plan;

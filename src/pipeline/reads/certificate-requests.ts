@@ -7,8 +7,8 @@ import type { CertifyJob } from '../../account/signal-jobs.ts';
  * waits for the next full scan to begin, and then for its end: the certificate of that scan answers the request.
  */
 export class CertificateRequests {
-  #waiting: readonly CertifyJob[] = [];
-  #inScan: readonly CertifyJob[] = [];
+  readonly #waiting: CertifyJob[] = [];
+  readonly #inScan: CertifyJob[] = [];
   readonly #arrived$ = new Subject<void>();
 
   /** Emits on subscription if a request for a certificate waits for a full scan to begin; else when the next such request arrives. */
@@ -28,20 +28,17 @@ export class CertificateRequests {
   }
 
   add(request: CertifyJob): void {
-    this.#waiting = [...this.#waiting, request];
+    this.#waiting.push(request);
     this.#arrived$.next();
   }
 
   /** Assigns all waiting requests to the full scan that begins: its end answers them. To be called when a full scan begins. */
   scanStarted(): void {
-    this.#inScan = [...this.#inScan, ...this.#waiting];
-    this.#waiting = [];
+    this.#inScan.push(...this.#waiting.splice(0));
   }
 
   /** Ends the full scan, and returns the certificate requests that it fulfils: those that had arrived before it began. */
   scanEnded(): readonly CertifyJob[] {
-    const ended = this.#inScan;
-    this.#inScan = [];
-    return ended;
+    return this.#inScan.splice(0);
   }
 }

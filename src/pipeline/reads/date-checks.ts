@@ -1,4 +1,4 @@
-import { concatMap, defer, EMPTY, merge, of, repeat, Subject, switchMap, take, timer } from 'rxjs';
+import { defer, EMPTY, merge, repeat, Subject, switchMap, take, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import { probedDates } from '../../streams/paging/date-negotiation.ts';
@@ -65,7 +65,7 @@ export class DateChecks {
     this.#options = options;
     const { task, dates } = options;
     const probes$ = defer(() => this.#probe()).pipe(
-      retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
+      retryRefusedLane(task, () => dates.noDates === undefined),
       repeat({ delay: () => this.#nextProbe() }),
     );
     this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
@@ -86,13 +86,7 @@ export class DateChecks {
     if ((stamp === undefined && this.#hasProbed) || isPaused()) return EMPTY;
     this.#hasProbed = true;
     const before = dates.found;
-    return probe(probedDates(dates, stamp)).pipe(
-      concatMap((step) => {
-        if (step.lane !== 'found') return of(step);
-        this.#conclude(step.finding, since, before);
-        return EMPTY;
-      }),
-    );
+    return probe(probedDates(dates, stamp), (finding) => this.#conclude(finding, since, before));
   }
 
   /**
@@ -105,18 +99,17 @@ export class DateChecks {
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
-    if (finding.kind !== 'no-dates' || finding.why !== 'empty') this.#emptyProbes = 0;
+    const why = finding.kind === 'no-dates' ? finding.why : undefined;
+    this.#emptyProbes = why === 'empty' ? this.#emptyProbes + 1 : 0;
     if (finding.kind === 'offset') {
       const { form, offsetMs } = dates.found;
       if (form !== before.form || offsetMs !== before.offsetMs) this.#restart();
       else this.#rightSince = since;
-    } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
+    } else if (why === 'ignored') {
       dates.without('ignored');
       this.#restart();
-    } else if (finding.kind === 'no-dates') {
-      this.#emptyProbes += 1;
-      // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
-      if (this.#emptyProbes < 2 || dates.noDates) return;
+    } else if (this.#emptyProbes >= 2 && !dates.noDates) {
+      // A single empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
       dates.nextForm('empty', 'text');
       this.#restart();
     }

@@ -1,19 +1,6 @@
-import {
-  defer,
-  EMPTY,
-  filter,
-  ignoreElements,
-  map,
-  merge,
-  NEVER,
-  skip,
-  switchMap,
-  take,
-  takeUntil,
-  tap,
-  timer,
-} from 'rxjs';
+import { filter, ignoreElements, map, merge, NEVER, skip, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
+import type { AccountList } from '../../account/account.ts';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
@@ -22,8 +9,7 @@ import { canProveAbsence } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
-import type { LogicalClock } from '../../streams/http/logical-clock.ts';
-import type { PagePlan } from '../../streams/http/page-plan.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -35,21 +21,18 @@ import { keyOfFields } from '../../streams/records/key-of.ts';
 import { urgentLimit } from '../../streams/quota/token-bucket.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { splitPageRecords } from '../../streams/records/records.ts';
-import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { CertificateRequests } from './certificate-requests.ts';
 import { datedScan, orFullScan } from './dated-scan.ts';
 import { PollReads } from './poll-reads.ts';
-import { PollScans } from './poll-scans.ts';
 import { probeLane } from './probe-lane.ts';
 import type { ReadBatch, ReadLane, ReadResult, ResyncBatch, SweepBatch } from './read-batch.ts';
 import { Refetches } from './refetches.ts';
 import type { ScheduledRefetch } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { retryRefusedLane } from './retry-refused-lane.ts';
-import { singleRecords } from './single-records.ts';
-import type { SingleRecords } from './single-records.ts';
+import { SingleRecords } from './single-records.ts';
 import { SnapshotReads } from './snapshot-reads.ts';
 import { sweepBatch } from './sweep-reads.ts';
 
@@ -78,15 +61,8 @@ export interface ListReadsOptions {
 }
 
 /** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
-export interface DecodedLists {
-  readonly clock: LogicalClock;
-  /** Fields whose changes alone publish no event. */
-  readonly volatile: VolatileFields;
-  /**
-   * Page sizes and list offsets that the server was observed to support, shared by all scans of the list. Default: each scan observes them
-   * for itself.
-   */
-  readonly plan?: PagePlan | undefined;
+export interface DecodedLists
+  extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
   /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
   readonly snapshot: ListRequest;
   /**
@@ -95,13 +71,6 @@ export interface DecodedLists {
    */
   readonly afterSnapshot: ListRequest;
 }
-
-/**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
- * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
- * up sweeps.
- */
-const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
  * How much earlier than the time stated in a resync request the resync (renewed publishing of records) begins to read, in ms: the server
@@ -125,13 +94,10 @@ export class ListReads {
   readonly #single: SingleRecords;
   readonly #openPageLane: ReturnType<typeof pageLanes>;
   readonly #certificates = new CertificateRequests();
-  readonly #pollScans: PollScans;
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
   /** Requests for single records. Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
   readonly #refetches: Refetches | undefined;
-  /** Whether the running poll began after the initial snapshot ended, with a window that includes every change made during the snapshot. */
-  #pollCatchesUp = false;
   #isResyncing = false;
 
   constructor(options: ListReadsOptions) {
@@ -139,7 +105,7 @@ export class ListReads {
     const { task, lanes, lists } = options;
     const { hooks, scheduler, list } = task;
     const { dates, one } = list;
-    this.#single = singleRecords({
+    this.#single = new SingleRecords({
       one,
       request: lists.afterSnapshot,
       settle: (span) => lists.clock.settle(span.begin),
@@ -153,7 +119,6 @@ export class ListReads {
       plan: lists.plan,
       requestIntervalMs: lanes.requestIntervalMs,
     });
-    this.#pollScans = new PollScans(scheduler);
     const progress = options.progress();
     const snapshotLimit = dates ? lanes.initialSnapshot : lanes.fullScan;
     this.#snapshot = new SnapshotReads({
@@ -199,7 +164,13 @@ export class ListReads {
       this.#clock.see(recordsOf(answer).updatedAt());
       return result;
     };
-    return { ...lane, split, splitAndTellClock };
+    const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
+    const noRecords = (span = this.#emptySpan()) => ({
+      ...nothing,
+      span,
+      settle: lane.settler(span),
+    });
+    return { ...lane, split, splitAndTellClock, noRecords };
   }
 
   #split(answer: Answer, lane: PageLane): ReadResult {
@@ -241,13 +212,11 @@ export class ListReads {
     return new PollReads({
       task,
       clock: this.#clock,
-      pollScans: this.#pollScans,
       open: () => ({ newest: this.#open(lanes.poll, 2), back: this.#open(lanes.lookback, 1) }),
       probe: probeLane(this.#open(lanes.poll, 1), lists.afterSnapshot, task.config.poll.pageSize),
       since$: this.#snapshot.pollStart$.pipe(map((began) => since ?? began)),
       spacingMs: () => lanes.pollSpacingMs(this.#concurrentReads()),
-      onPoll: (from) => (this.#pollCatchesUp = this.#isDone && this.#reachesSnapshot(from)),
-      catchesUp: () => this.#pollCatchesUp,
+      catchesUp: (from) => this.#isDone && this.#reachesSnapshot(from),
     });
   }
 
@@ -281,7 +250,6 @@ export class ListReads {
     const certificates = this.#certificates;
     const limit = urgentLimit(lanes.sweep, lanes.singleRecords, certificates.urgent$);
     const lane = this.#open(this.#besidePolls(limit), 1);
-    const emptySpan = this.#emptySpan;
     const isPolled = () => this.#isPolled;
     const sweeping = () =>
       sweeps({
@@ -295,12 +263,12 @@ export class ListReads {
         createdSince,
         ...(one && {
           single: {
-            ...this.#single,
+            canRequest: (key) => this.#single.canRequest(key),
             request: (key) => this.#single.request(key, lanes.singleRecords),
           },
         }),
-        ...(task.list.dates !== undefined && { pollsCompleted$: this.#pollsCompleted() }),
-        emptySpan,
+        ...(task.list.dates && { pollsCompleted$: this.#polls.pollsCompleted$ }),
+        emptySpan: this.#emptySpan,
         pace: {
           get intervalMs() {
             return isPolled() ? sweepIntervalMs : (intervalMs ?? 0);
@@ -319,38 +287,15 @@ export class ListReads {
           onCut: (total) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },
         scheduler,
-      }).pipe(
-        retryRefusedLane({
-          task,
-          hasOtherLanes: isPolled,
-          onRefused: () => lane.pageSlots.release(), // acquired for the refused request
-        }),
-      );
-    const batchOf = sweepBatch({
-      emptySpan,
-      lane,
-      hold: one ? undefined : ({ begin }) => this.#options.lists.clock.hold(begin),
-      certifyJobs: () => certificates.scanEnded(),
-    });
+      }).pipe(retryRefusedLane(task, isPolled, lane));
+    const hold = ({ begin }: Span) => this.#options.lists.clock.hold(begin);
+    const batchOf = sweepBatch(lane, () => certificates.scanEnded(), one ? undefined : hold);
     return merge(
       certifications$.pipe(
         tap((request) => certificates.add(request)),
         ignoreElements(),
       ),
       this.#snapshot.done$.pipe(take(1), switchMap(sweeping), map(batchOf)),
-    );
-  }
-
-  /**
-   * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
-   * up or take too long; the sweep then continues without them.
-   */
-  #pollsCompleted(): Observable<unknown> {
-    const { config, scheduler } = this.#options.task;
-    const timeoutMs = Math.max(POLLS_TIMEOUT_MS, 3 * (config.poll.intervalMs ?? 0));
-    return defer(() => (this.#isPolled ? this.#pollScans.pollsCompleted$ : EMPTY)).pipe(
-      takeUntil(this.#polls.unpolled$.pipe(filter(Boolean))),
-      takeUntil(timer(timeoutMs, scheduler)),
     );
   }
 
@@ -366,11 +311,7 @@ export class ListReads {
             since === null || !this.#isPolled ? lane.scan({}) : this.#scanFrom(since, lane),
           single: task.list.one && this.#single,
           singleLists: task.config.description.lists.flatMap(({ name, one }) => (one ? name : [])),
-          pageSlots: lane.pageSlots,
-          limit: lane.limit,
-          emptySpan: this.#emptySpan,
-          split: lane.splitAndTellClock,
-          settler: lane.settler,
+          lane,
           onBegin: ({ id }) => {
             this.#isResyncing = true;
             task.hooks.onResync({ id, status: 'begun', events: 0, message: null });

@@ -1,16 +1,17 @@
 import {
   BehaviorSubject,
   catchError,
-  concatMap,
+  concat,
   defer,
   EMPTY,
+  filter,
   map,
   merge,
-  of,
   startWith,
   Subject,
   switchMap,
   take,
+  takeUntil,
   throwError,
   timer,
 } from 'rxjs';
@@ -28,14 +29,14 @@ import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
 import { DateChecks } from './date-checks.ts';
 import { datedScan, dateRefusal } from './dated-scan.ts';
-import type { PollChain, PollScans } from './poll-scans.ts';
+import { PollScans } from './poll-scans.ts';
+import type { PollChain } from './poll-scans.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface PollReadsOptions {
   readonly task: Pick<Task, 'list' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
-  readonly pollScans: PollScans;
   /** Opens the lanes of polls: `newest` reads new changes, `back` looks further back for records that became visible late. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
@@ -43,10 +44,11 @@ export interface PollReadsOptions {
   readonly since$: Observable<number>;
   /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
-  /** Called before each poll for new changes, with the start of its window in epoch ms. */
-  readonly onPoll: (from: number) => void;
-  /** Whether the running poll reads the changes that the initial snapshot missed. */
-  readonly catchesUp: () => boolean;
+  /**
+   * Whether a poll for new changes that begins now, with a window that starts at `from` (epoch ms), reads the changes that the initial
+   * snapshot missed.
+   */
+  readonly catchesUp: (from: number) => boolean;
 }
 
 const AN_HOUR_MS = 3_600_000;
@@ -61,6 +63,12 @@ const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
  * If this value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
+/**
+ * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
+ * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
+ * up sweeps.
+ */
+const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
  * Polls a list, one window after another. Meanwhile, probes (test requests) check what the list's date parameters mean (`date-checks.ts`).
@@ -71,9 +79,17 @@ const MAX_FAILED_SCANS = 2;
 export class PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
   readonly dates: ListDates;
+  /**
+   * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
+   * up or take too long; a sweep then continues without them.
+   */
+  readonly pollsCompleted$: Observable<unknown>;
   readonly #options: PollReadsOptions;
   readonly #checks: DateChecks;
+  readonly #scans: PollScans;
   readonly #unpolled$ = new BehaviorSubject(false);
+  /** Emits on subscription and at each change: true if polls do not work at the moment, so that sweeps have to find changes; else false. */
+  readonly unpolled$: Observable<boolean> = this.#unpolled$;
   readonly #restart$ = new Subject<void>();
   /**
    * Starts of poll windows before the lookback is subtracted, in epoch ms on the server's clock: of the first window (`first`) and of the
@@ -93,14 +109,19 @@ export class PollReads {
   constructor(options: PollReadsOptions) {
     this.#options = options;
     const { task, clock, probe, since$ } = options;
-    const { hooks, scheduler } = task;
+    const { config, hooks, scheduler } = task;
+    this.#scans = new PollScans(scheduler);
+    const timeoutMs = Math.max(POLLS_TIMEOUT_MS, 3 * (config.poll.intervalMs ?? 0));
+    this.pollsCompleted$ = defer(() =>
+      this.isUnpolled ? EMPTY : this.#scans.pollsCompleted$,
+    ).pipe(takeUntil(this.unpolled$.pipe(filter(Boolean))), takeUntil(timer(timeoutMs, scheduler)));
     const dates = new ListDates({
       clock,
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
       parameters: task.list.dates ?? {},
       stamp: task.list.updated.join(' or '),
-      times: task.config.description.times,
+      times: config.description.times,
     });
     this.dates = dates;
     this.#checks = new DateChecks({
@@ -125,11 +146,6 @@ export class PollReads {
   /** Whether polls do not work at the moment, so that sweeps have to find changes. */
   get isUnpolled(): boolean {
     return this.#unpolled$.value;
-  }
-
-  /** Emits on subscription and at each change: true if polls do not work at the moment, so that sweeps have to find changes; else false. */
-  get unpolled$(): Observable<boolean> {
-    return this.#unpolled$;
   }
 
   /** Checks published changes. If polls should have read one of them earlier, the list's date parameters are probed again. */
@@ -167,15 +183,15 @@ export class PollReads {
 
   /** Polls for new changes and for late ones. If a poll fails, perhaps because of its dates, looks for a date format that works. */
   #chains(): Observable<PollBatch | RefetchBatch> {
-    const { task, clock, pollScans, open, spacingMs, onPoll, catchesUp } = this.#options;
+    const { task, clock, open, spacingMs, catchesUp } = this.#options;
     const { config, scheduler, phase = 1, pollNow$ } = task;
     const { intervalMs, lookbackMs } = config.poll;
     const { dates } = this;
     const lanes = open();
     let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
-    let beganAt = -Infinity;
+    let running = { beganAt: -Infinity, catchesUp: false };
     const scan = (chain: PollChain, window: Window) => {
-      pollScans.scanStarted(chain);
+      this.#scans.scanStarted(chain);
       return datedScan(lanes[chain], dates, window, dates.now).pipe(
         catchError((error: unknown) => {
           failed = { window, chain };
@@ -185,8 +201,7 @@ export class PollReads {
     };
     return poll({
       scan: (window) => {
-        beganAt = dates.now;
-        onPoll(dates.timeOf(window.from));
+        running = { beganAt: dates.now, catchesUp: catchesUp(dates.timeOf(window.from)) };
         return scan('newest', window);
       },
       scanBack: (window) => scan('back', window),
@@ -205,21 +220,29 @@ export class PollReads {
         if (page.next === undefined) this.#scanEnded(chain);
         if (since !== undefined) {
           this.#windowStarts = { ...this.#windowStarts, since };
-          this.#polledAt = beganAt;
+          this.#polledAt = running.beganAt;
         }
-        const isCaughtUp = since !== undefined && catchesUp();
+        const isCaughtUp = since !== undefined && running.catchesUp;
         return { lane: 'poll', ...result, page, since, catchesUp: isCaughtUp };
       }),
       catchError((error: unknown) => {
         const why = dateRefusal(error);
         if (!failed || !why) return throwError(() => error);
-        return this.#negotiating({ ...failed, why, error });
+        return this.#negotiating(failed.window, failed.chain, why, error);
       }),
     );
   }
 
-  /** Finds a date format that the list accepts, by test requests; then polls. Errors if the list also refuses requests without dates. */
-  #negotiating({ window, chain, why, error }: FailedScan): Observable<PollBatch | RefetchBatch> {
+  /**
+   * Finds a date format that the list accepts, by test requests; then polls. Errors if the list also refuses requests without dates. Called
+   * when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
+   */
+  #negotiating(
+    window: Window,
+    chain: PollChain,
+    why: GiveUpReason,
+    error: unknown,
+  ): Observable<PollBatch | RefetchBatch> {
     const { clock, probe } = this.#options;
     const { dates } = this;
     const reason = describeError(error);
@@ -230,19 +253,16 @@ export class PollReads {
       // If retries were given up, other date formats may take as long, so sweeps start meanwhile. A refusal is followed by quick ones.
       onConfirmed: () => giveUpReason(error) && this.#setUnpolled(true),
     };
-    return probe(dateNegotiation(dates, window, start)).pipe(
-      concatMap((step) => {
-        if (step.lane !== 'found') return of(step);
-        if (!step.finding) this.#failedScans[chain] += 1;
-        if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
-        if (dates.noDates) this.#setUnpolled(true);
-        return this.#polling();
-      }),
-    );
+    const onFinding = (isFound: boolean) => {
+      if (!isFound) this.#failedScans[chain] += 1;
+      if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
+      if (dates.noDates) this.#setUnpolled(true);
+    };
+    return concat(probe(dateNegotiation(dates, window, start), onFinding), this.#polling());
   }
 
   #scanEnded(chain: PollChain): void {
-    this.#options.pollScans.scanEnded(chain);
+    this.#scans.scanEnded(chain);
     this.#failedScans[chain] = 0;
     this.#pauses = 0;
     if (!this.isUnpolled) return;
@@ -260,14 +280,6 @@ export class PollReads {
   #setUnpolled(isUnpolled: boolean): void {
     if (isUnpolled !== this.isUnpolled) this.#unpolled$.next(isUnpolled);
   }
-}
-
-/** A scan of a poll window that was given up: the API refused its requests, or they still failed after retries. */
-interface FailedScan {
-  readonly window: Window;
-  readonly chain: PollChain;
-  readonly why: GiveUpReason;
-  readonly error: unknown;
 }
 
 /**

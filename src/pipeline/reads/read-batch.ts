@@ -19,15 +19,6 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/**
- * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync.
- *
- * @param settle Frees the read's page slot and memory. To be called once the batch is committed or dropped.
- */
-export function noRecords(span: Span, settle: () => void): ReadResult {
-  return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
-}
-
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
   /**
@@ -37,6 +28,11 @@ export interface ReadLane extends PageLane {
   readonly split: (answer: Answer) => ReadResult;
   /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
+  /**
+   * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync. Default for `span`: a
+   * read that begins and ends now on the list's logical clock.
+   */
+  readonly noRecords: (span?: Span) => ReadResult;
 }
 
 export interface SnapshotBatch extends ReadResult {
@@ -130,25 +126,12 @@ export function sweptParts(batch: ReadBatch): readonly PagePart[] {
 
 /** Whether the batch is the last one of an initial snapshot, a poll or a sweep. */
 export function completesScan(batch: ReadBatch): boolean {
-  switch (batch.lane) {
-    case 'first-read':
-      return batch.snapshot.done;
-    case 'poll':
-      return batch.since !== undefined;
-    case 'sweep':
-      return batch.step.kind === 'end';
-    default:
-      return false;
-  }
+  if (batch.lane === 'first-read') return batch.snapshot.done;
+  if (batch.lane === 'poll') return batch.since !== undefined;
+  return batch.lane === 'sweep' && batch.step.kind === 'end';
 }
 
 function pageOf(batch: ReadBatch): ScanPage | undefined {
-  switch (batch.lane) {
-    case 'sweep':
-      return batch.step.kind === 'page' ? batch.step.page : undefined;
-    case 'reread':
-      return undefined;
-    default:
-      return batch.page;
-  }
+  if (batch.lane === 'sweep') return batch.step.kind === 'page' ? batch.step.page : undefined;
+  return batch.lane === 'reread' ? undefined : batch.page;
 }

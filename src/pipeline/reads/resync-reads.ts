@@ -1,16 +1,11 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isResourceError } from '../../core/errors.ts';
-import { noRecords } from './read-batch.ts';
-import type { ReadResult, ResyncBatch } from './read-batch.ts';
+import type { ReadLane, ResyncBatch } from './read-batch.ts';
 import type { ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import type { Span } from '../../streams/http/logical-clock.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
-import type { Answer } from '../../streams/decode/response.ts';
-import type { PageSlots } from '../../streams/flow/page-slots.ts';
-import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
   /** Requests to publish the list or some of its records again. They are queued and handled one after another. */
@@ -22,15 +17,10 @@ export interface ResyncReadsOptions {
   /** Names of the lists of which the API can return single records. */
   readonly singleLists: readonly string[];
   /**
-   * Page slots: capacity for pages between their request and their commit. There must be exactly one, so that the next record or page is
-   * requested only after the previous batch has been committed or dropped.
+   * Lane for requests of single records, and for the conversion of responses. Must have exactly one page slot, so that the next record or
+   * page is requested only after the previous batch has been committed or dropped.
    */
-  readonly pageSlots: PageSlots;
-  readonly limit: Limit;
-  /** Returns the span (begin and end on the list's logical clock) of a read without duration. Used for batches that contain no response. */
-  readonly emptySpan: () => Span;
-  readonly split: (answer: Answer) => ReadResult;
-  readonly settler: (span: Span) => () => void;
+  readonly lane: Omit<ReadLane, 'scan' | 'split' | 'settler'>;
   /** Called before the first read for a resync request. */
   readonly onBegin: (resync: ResyncJob) => void;
 }
@@ -40,24 +30,29 @@ export interface ResyncReadsOptions {
  * request during which it occurs.
  */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
-  const { requests$, scan, single, singleLists, pageSlots, limit } = options;
-  const { emptySpan, split, settler, onBegin } = options;
+  const { requests$, scan, single, singleLists, lane, onBegin } = options;
 
-  const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
-    const span = emptySpan();
-    return { lane: 'resync', step: { resync, outcome }, ...noRecords(span, settler(span)) };
-  };
+  const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => ({
+    ...{ lane: 'resync', step: { resync, outcome } },
+    ...lane.noRecords(),
+  });
   const record = (resync: ResyncJob, key: string): Observable<ResyncBatch> =>
-    pageSlots.acquire.pipe(
-      switchMap(() => (single ? single.request(key, limit) : of(null))),
+    lane.pageSlots.acquire.pipe(
+      switchMap(() => (single ? single.request(key, lane.limit) : of(null))),
       map((answer) => {
         if (answer === null)
           return outcomeBatch(resync, refusedOutcome(resync.resource, singleLists));
-        if (answer === undefined) return outcomeBatch(resync, unknownOutcome(key));
-        const outcome = doneOutcome(
-          answer.data.length === 0 ? `the API has no record ${key} in ${resync.resource}` : null,
-        );
-        return { lane: 'resync', ...split(answer), step: { resync, outcome } };
+        if (answer === undefined)
+          return outcomeBatch(
+            resync,
+            failedOutcome(
+              `the API's response does not show whether the record ${key} exists: see the service's log for the response`,
+            ),
+          );
+        const message =
+          answer.data.length === 0 ? `the API has no record ${key} in ${resync.resource}` : null;
+        const step = { resync, outcome: doneOutcome(message) };
+        return { lane: 'resync', ...lane.splitAndTellClock(answer), step };
       }),
     );
   const list = (resync: ResyncJob): Observable<ResyncBatch> => {
@@ -66,14 +61,19 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
       map((page): ResyncBatch => {
         const { answer, offset } = page;
         if (answer.isCut) cutAt = offset + recordsOf(answer).length;
-        const outcome = cutAt === undefined ? doneOutcome(null) : cutOutcome(cutAt);
+        const outcome =
+          cutAt === undefined
+            ? doneOutcome(null)
+            : failedOutcome(
+                `the API serves only the first ${cutAt} records of the list: those were published again, later ones were not`,
+              );
         const step = page.next ? { resync } : { resync, outcome };
-        return { lane: 'resync', ...split(page.answer), page, step };
+        return { lane: 'resync', ...lane.splitAndTellClock(answer), page, step };
       }),
       catchError((error: unknown) =>
         // The failed request has acquired the page slot that settling the outcome's batch releases.
         isResourceError(error)
-          ? of(outcomeBatch(resync, { status: 'failed', message: describeError(error) }))
+          ? of(outcomeBatch(resync, failedOutcome(describeError(error))))
           : throwError(() => error),
       ),
     );
@@ -89,19 +89,10 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
   );
 }
 
-const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done', message });
-
 const refusedOutcome = (resource: string, lists: readonly string[]): ResyncOutcome => ({
   status: 'refused',
   message: `send the request without order_number: the API serves no single records of ${resource}${lists.length > 0 ? `, only of ${lists.join(', ')}` : ''}`,
 });
 
-const cutOutcome = (offset: number): ResyncOutcome => ({
-  status: 'failed',
-  message: `the API serves only the first ${offset} records of the list: those were published again, later ones were not`,
-});
-
-const unknownOutcome = (key: string): ResyncOutcome => ({
-  status: 'failed',
-  message: `the API's response does not show whether the record ${key} exists: see the service's log for the response`,
-});
+const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done', message });
+const failedOutcome = (message: string): ResyncOutcome => ({ status: 'failed', message });

@@ -1,6 +1,7 @@
 import type { MonoTypeOperatorFunction } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
+import type { PageLane } from '../../account/page-lane.ts';
 import type { Task } from '../task.ts';
 
 /**
@@ -13,19 +14,16 @@ const MAX_MS = 10 * 60_000;
 /**
  * Operator for one of a list's concurrent streams of reads. If the API refuses a request with a status that is not transient, resubscribes
  * after a pause, while the other streams continue. Passes other errors on, as they concern the whole list.
+ *
+ * @param hasOtherLanes Whether other streams, such as polls, read the list as well. If they do, only this stream is restarted after a
+ * refusal. If not, the refusal is passed on as an error, which makes all reads of the list begin again.
+ * @param lane Lane whose page slot the refused request has acquired and has to release. Default: the stream releases its slots itself.
  */
-export function retryRefusedLane<T>(options: {
-  readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
-  /**
-   * Whether other streams, such as polls, read the list as well. If they do, only this stream is restarted after a refusal. If not, the
-   * refusal is passed on as an error, which makes all reads of the list begin again.
-   */
-  readonly hasOtherLanes: () => boolean;
-  /** Called each time the API refuses a request, before the pause after which the operator resubscribes. */
-  readonly onRefused?: () => void;
-}): MonoTypeOperatorFunction<T> {
-  const { task, hasOtherLanes, onRefused } = options;
-  const { list, hooks, scheduler } = task;
+export function retryRefusedLane<T>(
+  { list, hooks, scheduler }: Pick<Task, 'list' | 'hooks' | 'scheduler'>,
+  hasOtherLanes: () => boolean,
+  lane?: Pick<PageLane, 'pageSlots'>,
+): MonoTypeOperatorFunction<T> {
   return backoff<T>({
     canPass: (error) =>
       error instanceof CellarstreamError && error.code === 'API_STATUS' && hasOtherLanes(),
@@ -33,7 +31,7 @@ export function retryRefusedLane<T>(options: {
     maxMs: MAX_MS,
     scheduler,
     onRetry: (retry) => {
-      onRefused?.();
+      lane?.pageSlots.release();
       hooks.onRetry({ what: list.name, ...retry });
     },
   });

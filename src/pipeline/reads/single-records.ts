@@ -11,21 +11,6 @@ import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { PageRecord } from '../../streams/records/page-record.ts';
 import type { PageRecords } from '../../streams/records/page-records.ts';
 
-export interface SingleRecords {
-  /** Whether a record can be requested by this key: the API has such a request for the list, and accepts this key in it. */
-  readonly canRequest: (key: string) => boolean;
-  /**
-   * Requests a record by its key, once `limit` allows the request. Emits once: a response, which is empty if the record does not exist; or
-   * undefined if it is unknown whether the record exists.
-   */
-  readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /**
-   * Takes the records of each response. Some of their keys are remembered as witnesses: requesting such a key shows whether a later 404 is
-   * genuine.
-   */
-  readonly observe: (records: PageRecords) => void;
-}
-
 export interface SingleRecordsOptions {
   /** How the API requests a single record; undefined if it can't for this list. */
   readonly one: ListDescription['one'];
@@ -40,27 +25,74 @@ export interface SingleRecordsOptions {
 }
 
 /**
- * Creates the requests for single records of a list. A request decides whether a 404 proves that the record does not exist. A 404 may also
- * come from a gateway while the API behind it is replaced, or from a server that does not accept some character of the key in an address,
- * above all `%2F`. Therefore a 404 counts only if a request right after it returns a record that is known to exist and whose key has the
- * same special characters. If it does not, if the API refuses the request (with status 400, for example), or if it responds with invalid
- * JSON, it remains unknown whether the record exists.
+ * Requests single records of a list, and decides whether a 404 proves that the record does not exist. A 404 may also come from a gateway
+ * while the API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`.
+ * Therefore a 404 counts only if a request right after it returns a record that is known to exist and whose key has the same special
+ * characters. If it does not, if the API refuses the request (with status 400, for example), or if it responds with invalid JSON, it
+ * remains unknown whether the record exists.
  */
-export function singleRecords(options: SingleRecordsOptions): SingleRecords {
-  const { one, request, settle, onRefused } = options;
-  const witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
+export class SingleRecords {
+  readonly #options: SingleRecordsOptions;
+  /** Keys of existing records, by their special characters. */
+  readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
-  // `.` and `..` can't be a segment of a path, not even encoded: the address would be that of the folder or its parent.
-  const canRequest = (key: string) =>
-    one !== undefined && key !== '.' && key !== '..' && (!one.digitsOnly || /^\d+$/.test(key));
-  const seeLast = (records: PageRecords) => {
+  constructor(options: SingleRecordsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a record can be requested by this key: the API has such a request for the list, and accepts this key in it. */
+  canRequest(key: string): boolean {
+    const { one } = this.#options;
+    // `.` and `..` can't be a segment of a path, not even encoded: the address would be that of the folder or its parent.
+    return (
+      one !== undefined && key !== '.' && key !== '..' && (!one.digitsOnly || /^\d+$/.test(key))
+    );
+  }
+
+  /**
+   * Requests a record by its key, once `limit` allows the request. Emits once: a response, which is empty if the record does not exist; or
+   * undefined if it is unknown whether the record exists.
+   */
+  request(key: string, limit: Limit): Observable<Answer | undefined> {
+    const { request, onRefused } = this.#options;
+    return request({ key }, limit).pipe(
+      switchMap((answer) => this.#confirmed(answer, key, limit)),
+      catchError((error: unknown) => {
+        if (!isResourceError(error)) return throwError(() => error);
+        onRefused(error);
+        return of(undefined);
+      }),
+    );
+  }
+
+  /**
+   * Takes the records of each response. Some of their keys are remembered as witnesses: requesting such a key shows whether a later 404 is
+   * genuine.
+   */
+  observe(records: PageRecords): void {
+    const { one } = this.#options;
+    if (one === undefined) return;
+    if (one.digitsOnly) return this.#observeLast(records);
+    for (const part of records.parts) {
+      if (!(part instanceof PageRecord))
+        part.run.eachKey((...key) => this.#observeKey(textOf(...key)));
+      else if (part.key !== undefined) this.#observeKey(part.key);
+    }
+  }
+
+  #observeKey(key: string): void {
+    if (this.canRequest(key)) this.#witnesses.set(specialCharacters(key), key);
+  }
+
+  #observeLast(records: PageRecords): void {
     for (let place = records.length - 1; place >= 0; place -= 1) {
       const key = records.at(place)?.key;
-      if (key !== undefined && canRequest(key)) return witnesses.set(specialCharacters(key), key);
+      if (key !== undefined && this.canRequest(key)) return this.#observeKey(key);
     }
-  };
-  const find = (key: string, limit: Limit) => request({ key }, limit);
-  const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
+  }
+
+  #confirmed(answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> {
+    const { settle, onRefused } = this.#options;
     if (!recordsOf(answer).isReadable) {
       settle(answer.span);
       onRefused(
@@ -72,51 +104,31 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       return of(undefined);
     }
     if (!answer.notFound) return of(answer);
-    const witness = witnesses.get(specialCharacters(key));
-    const found$ =
-      witness === undefined || witness === key
-        ? of(false)
-        : find(witness, limit).pipe(
-            map((found) => {
-              settle(found.span);
-              const { length, isReadable } = recordsOf(found);
-              return length > 0 && isReadable;
-            }),
-            // If this request is refused, the 404 for `key` stays unverified.
-            catchError((error: unknown) =>
-              isResourceError(error) ? of(false) : throwError(() => error),
-            ),
-          );
-    return found$.pipe(
+    return this.#findsWitness(key, limit).pipe(
       map((isFound) => {
         if (!isFound) settle(answer.span);
         return isFound ? answer : undefined;
       }),
     );
-  };
-  return {
-    canRequest,
-    request: (key, limit) =>
-      find(key, limit).pipe(
-        switchMap((answer) => confirmed(answer, key, limit)),
-        catchError((error: unknown) => {
-          if (!isResourceError(error)) return throwError(() => error);
-          onRefused(error);
-          return of(undefined);
-        }),
+  }
+
+  /** Emits whether the API returns a known record whose key has the same special characters as `key`. */
+  #findsWitness(key: string, limit: Limit): Observable<boolean> {
+    const { request, settle } = this.#options;
+    const witness = this.#witnesses.get(specialCharacters(key));
+    if (witness === undefined || witness === key) return of(false);
+    return request({ key: witness }, limit).pipe(
+      map((found) => {
+        settle(found.span);
+        const { length, isReadable } = recordsOf(found);
+        return length > 0 && isReadable;
+      }),
+      // If this request is refused, the 404 for `key` stays unverified.
+      catchError((error: unknown) =>
+        isResourceError(error) ? of(false) : throwError(() => error),
       ),
-    observe: (records) => {
-      if (one === undefined) return;
-      if (one.digitsOnly) return void seeLast(records);
-      const see = (key: string) => {
-        if (canRequest(key)) witnesses.set(specialCharacters(key), key);
-      };
-      for (const part of records.parts) {
-        if (!(part instanceof PageRecord)) part.run.eachKey((...key) => see(textOf(...key)));
-        else if (part.key !== undefined) see(part.key);
-      }
-    },
-  };
+    );
+  }
 }
 
 /** Maximum number of witnesses (existing records whose requests verify a 404). If it is too small, some deletions remain unverified. */

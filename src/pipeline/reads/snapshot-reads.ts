@@ -37,6 +37,13 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
+   * Emits the start of the first poll window, in epoch ms, once this or an earlier process has read a page of the snapshot. The start is
+   * early enough for the window to include every change during the snapshot.
+   */
+  readonly pollStart$: Observable<number> = this.#pollStart$;
+  /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
+  readonly done$: Observable<void> = this.#done$;
+  /**
    * Whether the snapshot was begun with requests for all records of the list, because `START_FROM` is not set or the list has no dates.
    * False if it was begun with the window from `START_FROM` on, even if that window turns out to be useless and all records are then
    * requested.
@@ -69,27 +76,10 @@ export class SnapshotReads {
         clock.tell(serverTime, task.scheduler.now());
         return defer(() => this.#scan()).pipe(
           map((page) => this.#batch(page)),
-          retryRefusedLane({
-            task,
-            hasOtherLanes: () => this.#hasBegun && isPolled(),
-            onRefused: () => lane.pageSlots.release(), // acquired for the refused request
-          }),
+          retryRefusedLane(task, () => this.#hasBegun && isPolled(), lane),
         );
       }),
     );
-  }
-
-  /**
-   * Emits the start of the first poll window, in epoch ms, once this or an earlier process has read a page of the snapshot. The start is
-   * early enough for the window to include every change during the snapshot.
-   */
-  get pollStart$(): Observable<number> {
-    return this.#pollStart$;
-  }
-
-  /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
-  get done$(): Observable<void> {
-    return this.#done$;
   }
 
   /**

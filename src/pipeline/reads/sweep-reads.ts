@@ -3,31 +3,27 @@ import { recordsOf } from '../../streams/decode/response.ts';
 import { isStale } from '../../streams/http/response-age.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
-import { noRecords } from './read-batch.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
-interface SweepBatchOptions {
-  /** Begins and ends a read on the list's logical clock at once, and returns its span. Used for a batch without a response. */
-  readonly emptySpan: () => Span;
-  readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
-  /**
-   * Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the records that
-   * overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key: such a
-   * request itself shows whether a record is absent.
-   */
-  readonly hold?: ((span: Span) => () => void) | undefined;
-  /** Returns the pending requests for certificates of full scans that this finished sweep fulfils. Called at the end of each sweep. */
-  readonly certifyJobs: () => readonly CertifyJob[];
-}
-
-export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { emptySpan, lane, hold, certifyJobs } = options;
+/**
+ * Returns a function that makes the batches of a list's sweeps from their steps.
+ *
+ * @param certifyJobs Returns the pending requests for certificates of full scans that a finished sweep fulfils. Called at the end of each
+ * sweep.
+ * @param hold Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the
+ * records that overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key:
+ * such a request itself shows whether a record is absent.
+ */
+export function sweepBatch(
+  lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
+  certifyJobs: () => readonly CertifyJob[],
+  hold?: (span: Span) => () => void,
+): (step: SweepStep) => SweepBatch {
   /**
    * Ends the read of the sweep's newest page on the list's logical clock; undefined if no read is held open. `hold` keeps this read open
    * after the page is settled, because steps of kind `absent` use its span. Called at the next page or at the end of the sweep.
    */
   let endRead: (() => void) | undefined;
-  const nothing = (span: Span) => noRecords(span, lane.settler(span));
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
     lane: 'sweep',
     ...result,
@@ -43,7 +39,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
         return batch(step, lane.splitAndTellClock(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
-        const read = batch(step, answer ? lane.splitAndTellClock(answer) : nothing(emptySpan()));
+        const read = batch(step, answer ? lane.splitAndTellClock(answer) : lane.noRecords());
         const isGone =
           answer &&
           !isStale(answer.age) &&
@@ -56,16 +52,16 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
       }
       case 'absent': {
         const { keys, since, span } = step;
-        return { ...batch(step, nothing(span)), absent: { keys, since } };
+        return { ...batch(step, lane.noRecords(span)), absent: { keys, since } };
       }
       case 'spared':
-        return { ...batch(step, nothing(emptySpan())), presumedSeen: step.keys };
+        return { ...batch(step, lane.noRecords()), presumedSeen: step.keys };
       case 'asked-once':
       case 'judged':
       case 'polled':
-        return batch(step, nothing(emptySpan()));
+        return batch(step, lane.noRecords());
       case 'end': {
-        const result = nothing(emptySpan()); // its span begins before the hold ends, so that the clock forgets nothing in between
+        const result = lane.noRecords(); // its span begins before the hold ends, so that the clock forgets nothing in between
         endRead?.();
         return { ...batch(step, result), certifyJobs: certifyJobs() };
       }

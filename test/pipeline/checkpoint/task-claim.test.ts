@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { ClaimState } from '../../../src/pipeline/checkpoint/task-claim.ts';
-import type { TaskNames } from '../../../src/pipeline/task-names.ts';
+import type { TaskNames } from '../../../src/pipeline/task.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
 import type { CommitFate } from '../../sim/sim-broker.ts';
 import { SimFolder, storeOf } from '../../sim/sim-store.ts';

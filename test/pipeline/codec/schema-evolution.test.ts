@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { openSchemaEvolution } from '../../../src/pipeline/codec/schema-evolution.ts';
-import type {
-  SchemaEvolution,
-  SchemaEvolutionOptions,
-} from '../../../src/pipeline/codec/schema-evolution.ts';
+import { SchemaEvolution } from '../../../src/pipeline/codec/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from '../../../src/pipeline/codec/schema-evolution.ts';
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
@@ -15,6 +12,7 @@ import { frame } from '../../../src/schemas/registry/wire.ts';
 
 const SUBJECT = 'wine.customers-value';
 const resource = 'customers';
+const LIST = { name: resource, namespace: 'cellarstream.customers', types: undefined };
 const keyFields = ['id'];
 const ada: JsonObject = { id: 1, name: 'Ada' };
 const adaWithSize: JsonObject = { ...ada, size: 2.5 };
@@ -81,7 +79,7 @@ const open = (
   registry: Registry,
   options: Partial<SchemaEvolutionOptions> = {},
 ): Promise<SchemaEvolution> =>
-  openSchemaEvolution({ registry, subject: SUBJECT, resource, ...options });
+  SchemaEvolution.open({ registry, subject: SUBJECT, list: LIST, ...options });
 
 describe('a book that begins with nothing', () => {
   it('has no schema until a first record has been seen, and registers none', async () => {
@@ -130,12 +128,12 @@ describe('a book that is opened again', () => {
   it('adds the described fields that an older version has not', async () => {
     const registry = new MemoryRegistry();
     const described = inferred(ada);
-    const first = await open(registry, { described });
+    const first = await open(registry, { list: { ...LIST, types: described } });
     expect(first.current?.schemaId).toBe(1); // before any record
     await first.encode([adaWithSize], keyFields);
 
     const more = inferred({ ...ada, country: 'NZ' });
-    const book = await open(registry, { described: more });
+    const book = await open(registry, { list: { ...LIST, types: more } });
     expect(fieldNames(book.current!.codec.schema).sort()).toEqual([
       'country',
       'id',

@@ -4,6 +4,7 @@ import { topicNamed } from '../../../src/consumers/topic.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { TEXT_KEYS } from '../../../src/pipeline/publish/record-keys.ts';
 import { publicationOf } from '../../../src/pipeline/publish/messages.ts';
+import type { Task } from '../../../src/pipeline/task.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
@@ -40,10 +41,10 @@ function published(listName: string, keyField: string, record: JsonObject) {
     },
     ...{ images: { before: null, after: codec.values.encode(record) }, updatedAt: null },
   };
-  const origin = { account: 'a', resource: listName, prefix: 'desk', version: '1' };
+  const config = { topics: { prefix: 'desk' }, description: { times: ISO } };
+  const task = { account: { name: 'a' }, list, config, destination } as unknown as Task;
   const { messages, statusChanges } = publicationOf([change], [], {
-    times: ISO,
-    ...{ destination, list, origin, recordKeys: TEXT_KEYS, sequence: 6, records: [], offset: 0 },
+    ...{ task, recordKeys: TEXT_KEYS, sequence: 6, records: [], offset: 0 },
     ...{ evolution: { current: { schemaId: 1, codec } }, isNewReject: () => true, now: NOW },
   });
   const [event, ...others] = messages;

@@ -50,16 +50,20 @@ function reading(
     scan,
     single: single as SingleRecords | undefined,
     singleLists: ['orders', 'returns'],
-    pageSlots: place,
-    limit: (source) => source,
-    emptySpan: () => span,
-    split: ({ data }) => ({
-      ...splitRecords(data),
-      runs: [],
-      span,
-      settle: () => place.release(),
-    }),
-    settler: () => () => place.release(),
+    lane: {
+      pageSlots: place,
+      limit: (source) => source,
+      splitAndTellClock: ({ data }) => ({
+        ...splitRecords(data),
+        runs: [],
+        span,
+        settle: () => place.release(),
+      }),
+      noRecords: () => ({
+        ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
+        settle: () => place.release(),
+      }),
+    },
     onBegin: ({ id }) => begun.push(id),
   }).subscribe({
     next: (each) => readings.push(each),

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
-import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
+import { SingleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
@@ -29,7 +29,7 @@ function asked(
   const numbers: string[] = [];
   const settle = vi.fn();
   const onRefused = vi.fn();
-  const single = singleRecords({
+  const single = new SingleRecords({
     one: { ...listNamed(WINE, 'orders').one!, digitsOnly: key === '7' },
     request: ({ key: each }: ListQuery) => {
       numbers.push(each!);
@@ -43,19 +43,24 @@ function asked(
   return { result, numbers, settle, onRefused, single };
 }
 
-describe('singleRecords', () => {
+describe('SingleRecords', () => {
   it('can request what the description allows: keys of digits alone, or any', () => {
     const { one } = listNamed(WINE, 'orders');
     const given = { request: () => of(answer()), settle: vi.fn(), onRefused: vi.fn() };
     const canRequest = (change: object) => {
-      const single = singleRecords({ one: { ...one!, ...change }, ...given });
+      const single = new SingleRecords({ one: { ...one!, ...change }, ...given });
       return [single.canRequest('7'), single.canRequest('A-7')];
     };
     expect(canRequest({})).toEqual([true, false]);
     expect(canRequest({ digitsOnly: false })).toEqual([true, true]);
-    const any = singleRecords({ one: { ...one!, digitsOnly: false }, ...given });
-    expect(['.', '..', '...', 'a/..'].map(any.canRequest)).toEqual([false, false, true, true]);
-    expect(singleRecords({ one: undefined, ...given }).canRequest('7')).toBe(false);
+    const any = new SingleRecords({ one: { ...one!, digitsOnly: false }, ...given });
+    expect(['.', '..', '...', 'a/..'].map((key) => any.canRequest(key))).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ]);
+    expect(new SingleRecords({ one: undefined, ...given }).canRequest('7')).toBe(false);
   });
 
   it('give what the API says, be it nothing', async () => {
@@ -138,7 +143,10 @@ describe('singleRecords', () => {
 
   it('are asked for by whole numbers alone', () => {
     const { single } = asked(() => of(answer()));
-    expect(['7', '0', '-7', 'A-7', '', '7.5'].filter(single.canRequest)).toEqual(['7', '0']);
+    expect(['7', '0', '-7', 'A-7', '', '7.5'].filter((key) => single.canRequest(key))).toEqual([
+      '7',
+      '0',
+    ]);
   });
 
   it('take keys of known runs from their bytes, without creating their records', async () => {

@@ -9,22 +9,15 @@ import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 describe('sweepBatch', () => {
   const clock = logicalClock();
   const newest = newestReads(clock);
-  const settling =
-    ({ begin }: Span) =>
-    () =>
-      clock.settle(begin);
-  const batchOf = sweepBatch({
-    emptySpan: () => clock.answered(clock.begin()),
-    lane: {
-      splitAndTellClock: ({ span }) => ({
-        ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
-        settle: settling(span),
-      }),
-      settler: settling,
-    },
-    hold: ({ begin }) => clock.hold(begin),
-    certifyJobs: () => [],
+  const noRecords = (span = clock.answered(clock.begin())) => ({
+    ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
+    settle: () => clock.settle(span.begin),
   });
+  const batchOf = sweepBatch(
+    { splitAndTellClock: ({ span }) => noRecords(span), noRecords },
+    () => [],
+    ({ begin }) => clock.hold(begin),
+  );
   const page = (span: Span): SweepStep => {
     const answer: Answer = {
       ...{ data: [], total: 0, hasNext: false },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/resources.ts';
-import { transactionalId } from '../../src/pipeline/task-names.ts';
+import { transactionalId } from '../../src/pipeline/task.ts';
 
 const name = fc
   .array(fc.constantFrom('a', 'b', '.', '-', '_', 'orders'), { minLength: 1, maxLength: 5 })
