@@ -4,7 +4,7 @@ import { pointerNames, valueAt } from '../schemas/json/json.ts';
 import type { ListDescription } from '../description/description.ts';
 import { diff } from '../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
-import { newestReads } from '../streams/diff/newest.ts';
+import { NewestReads } from '../streams/diff/newest.ts';
 import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts';
@@ -146,7 +146,7 @@ export function compareBatches(
       },
       images,
       isNew,
-      newest: newestReads(clock),
+      newest: new NewestReads(clock),
       confirmations,
       hideStored: personal?.hideStored,
       stamps,

@@ -24,7 +24,7 @@ import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import type { PagePlan } from '../../streams/http/page-plan.ts';
-import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
+import { MAX_BACK_MS, ServerClock } from '../../streams/http/server-clock.ts';
 import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import { ignoredFields } from '../../streams/paging/standstill.ts';
@@ -121,7 +121,7 @@ export class ListReads {
   /** Results of all reads of the list, in the order of their arrival; never completes. */
   readonly batches$: Observable<ReadBatch>;
   readonly #options: ListReadsOptions;
-  readonly #clock = serverClock();
+  readonly #clock = new ServerClock();
   readonly #single: SingleRecords;
   readonly #openPageLane: ReturnType<typeof pageLanes>;
   readonly #certificates = new CertificateRequests();

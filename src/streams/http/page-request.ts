@@ -9,14 +9,14 @@ import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { AnswerRules } from './answer-rules.ts';
 import type { AnswerOptions } from './answer-rules.ts';
-import { answerAges } from './response-age.ts';
-import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
+import { AnswerAges } from './response-age.ts';
+import type { AnswerAge, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
 import { bearer } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
-import { logicalClock as newLogicalClock } from './logical-clock.ts';
-import type { LogicalClock, Span } from './logical-clock.ts';
+import { LogicalClock } from './logical-clock.ts';
+import type { Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { ListQuery, PlannedRequest, RequestPlan, RequestPlanOptions } from './request-plan.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
@@ -111,8 +111,8 @@ export function pageRequest(
   const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
-  const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
-  const { ages = answerAges(), rules = new AnswerRules(), onSend } = options;
+  const { dispatcher = getGlobalDispatcher(), logicalClock = new LogicalClock() } = options;
+  const { ages = new AnswerAges(), rules = new AnswerRules(), onSend } = options;
   const {
     maxPageBytes = 64 * 2 ** 20,
     random,
