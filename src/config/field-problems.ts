@@ -1,8 +1,9 @@
 import { listNamed } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
+import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
+import type { AvroType } from '../schemas/avro/avro-schema.ts';
 import { pointerStep } from '../schemas/json/json.ts';
 import type { Config } from './config.ts';
-import { describedType } from './described-type.ts';
 import { itemsOf } from './setting-parsers.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
@@ -137,4 +138,25 @@ function noTextAdvice({ setting, path }: NamedField, list: ListDescription): str
   return typeof type === 'object' && 'fields' in type
     ? ', which has fields of its own: name those that are text, or name it in PII_DROP'
     : ', which is not text in the schema: name it in PII_DROP';
+}
+
+/**
+ * Returns the type of a field according to the list's documented schema; for an array, the type of its elements. Undefined if the list has
+ * no documented schema, or the schema lacks the field.
+ */
+export function describedType(
+  { types }: Pick<ListDescription, 'types'>,
+  path: readonly string[],
+): AvroType | undefined {
+  let type: AvroType | undefined = types;
+  for (const name of path) {
+    const field = fieldType(type, name);
+    type = field && valueType(field);
+  }
+  return type;
+}
+
+function valueType(type: AvroType): AvroType {
+  const value = withoutNull(type);
+  return typeof value === 'object' && 'items' in value ? valueType(value.items) : value;
 }

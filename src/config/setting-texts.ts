@@ -15,9 +15,22 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** Returns the part of an error text that states that a setting is missing; for a secret it also mentions the `_FILE` name. */
-export function notSet(name: string): string {
-  return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
+/** A setting, and another setting without which it is useless. */
+export type Requirement = readonly [name: string, required: string];
+
+/** Returns a problem for each setting that is set without the setting that it requires. */
+export function unmetRequirements(
+  texts: SettingTexts,
+  requirements: readonly Requirement[],
+): SettingProblem[] {
+  return requirements
+    .filter(([name, required]) => texts[name] !== undefined && texts[required] === undefined)
+    .map(([name, required]) => {
+      const notSet = isSecret(required)
+        ? `neither it nor ${required}_FILE is set`
+        : 'it is not set';
+      return { name, advice: `needs ${required}: ${notSet}` };
+    });
 }
 
 /** Returns the advice about a setting whose file can't be read. */
