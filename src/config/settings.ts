@@ -142,11 +142,14 @@ function addressSettings(description: ApiDescription) {
     API_LOGIN_URL: setting(httpAddress().optional(), {
       text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`; with \`API_DESCRIPTION\`, if it is not that of the description's \`login\` or \`oauth2\`.`,
     }),
-    ...(named(parameters, parameterSetting, (parameter) =>
-      setting(text.optional(), {
-        text: `Value of \`{${parameter}}\` in the description.`,
-        needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
-      }),
+    ...(Object.fromEntries(
+      parameters.map((parameter) => [
+        parameterSetting(parameter),
+        setting(text.optional(), {
+          text: `Value of \`{${parameter}}\` in the description.`,
+          needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
+        }),
+      ]),
     ) as object),
   };
 }
@@ -165,15 +168,6 @@ function commonRoot(description: ApiDescription): string {
 
 function withoutEnd(url: string, end: string): string {
   return end !== '' && url.endsWith(end) ? withoutSlash(url.slice(0, -end.length)) : url;
-}
-
-/** Builds an object with one entry for each item: the name of the item's setting and the setting's parser. */
-function named<T>(
-  items: readonly T[],
-  nameOf: (item: T) => string,
-  parserOf: (item: T) => z.ZodType,
-) {
-  return Object.fromEntries(items.map((item) => [nameOf(item), parserOf(item)]));
 }
 
 const KAFKA = {
@@ -320,22 +314,23 @@ const topicSettings = ({ api, lists }: ApiDescription) => ({
 
 function keyFieldsSettings({ lists }: ApiDescription): object {
   const free = lists.filter(({ one }) => !one);
-  return named(
-    lists,
-    (list) => keyFieldsSetting(list.name),
-    (list) => {
-      const keys = singleReadKeys(list);
-      const rule =
-        keys !== undefined
-          ? `. Only \`${keys.join('` or `')}\` is allowed${keys.length === 1 ? ', which is also the default' : ''}.`
-          : list === free[0]
-            ? ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
-              "Can't be changed once events are published."
-            : `; see \`${keyFieldsSetting(free[0]!.name)}\`.`;
-      return setting(fieldNames.optional(), {
-        text: `Fields that make up the key of records in \`${list.name}\`${rule}`,
-      });
-    },
+  const ruleOf = (list: ListDescription) => {
+    const keys = singleReadKeys(list);
+    if (keys) {
+      const isDefault = keys.length === 1 ? ', which is also the default' : '';
+      return `. Only \`${keys.join('` or `')}\` is allowed${isDefault}.`;
+    }
+    if (list !== free[0]) return `; see \`${keyFieldsSetting(free[0]!.name)}\`.`;
+    return (
+      ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
+      "Can't be changed once events are published."
+    );
+  };
+  return Object.fromEntries(
+    lists.map((list) => {
+      const text = `Fields that make up the key of records in \`${list.name}\`${ruleOf(list)}`;
+      return [keyFieldsSetting(list.name), setting(fieldNames.optional(), { text })];
+    }),
   );
 }
 

@@ -154,8 +154,7 @@ export class Confirmations {
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {
-    const { now, inherited = NOTHING } = options;
-    const { maxWaiting = MAX_WAITING } = options;
+    const { now, inherited = NOTHING, maxWaiting = MAX_WAITING } = options;
     this.#now = now;
     this.#startedAt = now();
     this.#inherited = inherited;

@@ -1,16 +1,13 @@
 // Decides which of two overlapping reads of a key has the newer content.
 
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
+import type { KnownMember } from '../records/page-record.ts';
 
 /** Whether a read has newer or older content than the known content of a key; `undecided` if that is unknown. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
 /** A record passed to {@link NewestReads.sawAll}: its key and modification time. */
-export interface SeenMember {
-  readonly key: string;
-  /** The record's modification time in epoch ms; null if it has none. */
-  readonly updatedAt: number | null;
-}
+export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
 
 /** When the newest known content of a record was read: `begin` and `end` of its reads on the list's logical clock. */
 interface SeenContent {
