@@ -6,14 +6,8 @@ import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { credentialText } from './key-digest.ts';
 import { loadConfig } from './load-config.ts';
-import { settingsFileText, settingTexts } from './setting-texts.ts';
-import { SECRETS, settingsFor } from './settings.ts';
-
-/**
- * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one name of a pair, the
- * environment's values of that name and of the paired one are ignored.
- */
-const SECRET_PAIRS = SECRETS.map((name) => [name, `${name}_FILE`] as const);
+import { overlaid, settingsFileText, settingTexts } from './setting-texts.ts';
+import { settingsFor } from './settings.ts';
 
 /**
  * Sources of the accounts' settings: the folder of account files, which `config` names, and the environment and `.env` for settings that an
@@ -82,9 +76,7 @@ export function loadAccount<N extends Need>(
     expectOwn(own, perAccount);
     return loadConfig({
       env: {
-        ...withoutOwn(env, own),
-        TOPIC_PREFIX: `${config.topics.prefix}.${name}`,
-        ...own,
+        ...overlaid({ ...env, TOPIC_PREFIX: `${config.topics.prefix}.${name}` }, own),
         ACCOUNT_NAME: name,
         STATE_DIR: resolve(config.stateDir, name),
       },
@@ -94,40 +86,22 @@ export function loadAccount<N extends Need>(
       description: config.description,
     });
   } catch (error) {
-    throw fileError(file, error);
+    if (error instanceof CellarstreamError) {
+      throw new CellarstreamError(error.code, `${file}: ${error.message}`, { cause: error });
+    }
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw settingsError(`${file} can't be read (${code}): check its permissions`, error);
   }
 }
 
 /** Throws if an account's file sets a name that belongs to the instance, whose settings come from the environment. */
 function expectOwn(own: Readonly<Record<string, string>>, perAccount: readonly string[]): void {
-  const files = SECRET_PAIRS.flatMap(([secret, file]) => (perAccount.includes(secret) ? file : []));
-  const foreign = Object.keys(own).filter((name) => ![...perAccount, ...files].includes(name));
+  const foreign = Object.keys(own).filter((name) => !perAccount.includes(name));
   if (foreign.length === 0) return;
   throw settingsError(
     `${foreign.join(', ')} can't be set in the file of an account: these are settings of the instance, which belong in its environment, or misspelled names`,
   );
-}
-
-function withoutOwn(
-  env: AccountsOptions['env'],
-  own: Readonly<Record<string, string>>,
-): AccountsOptions['env'] {
-  const result = { ...env };
-  for (const [secret, file] of SECRET_PAIRS) {
-    if (!own[secret] && !own[file]) continue;
-    delete result[secret];
-    delete result[file];
-  }
-  return result;
-}
-
-function fileError(file: string, error: unknown): unknown {
-  if (error instanceof CellarstreamError) {
-    return new CellarstreamError(error.code, `${file}: ${error.message}`, { cause: error });
-  }
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === undefined) return error;
-  return settingsError(`${file} can't be read (${code}): check its permissions`, error);
 }
 
 /** Groups of settings that `run` requires. */

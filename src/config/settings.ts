@@ -489,14 +489,7 @@ const PROCESS = {
 };
 
 /** Settings that are the same for every API description. */
-const FIXED = {
-  ...API,
-  ...KAFKA,
-  ...SCHEMA_REGISTRY,
-  ...PROXIES,
-  ...PERSONAL_FIELDS,
-  ...PROCESS,
-};
+const FIXED = { ...API, ...KAFKA, ...SCHEMA_REGISTRY, ...PROXIES, ...PERSONAL_FIELDS, ...PROCESS };
 const FIXED_NAMES = Object.keys(FIXED) as (keyof typeof FIXED)[];
 
 /** Settings that hold a secret. Alternatively, `<name>_FILE` may hold the path of a file that contains the secret. */
@@ -555,17 +548,25 @@ function settingTable(description: ApiDescription) {
     /** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
-    names: [...all, ...SECRETS.map((each) => `${each}_FILE`)] as readonly string[],
+    names: withFileNames(all),
     /** Names of the settings that at least one command requires. */
     needed: all.filter(
       (setting) =>
         about(setting).needed !== undefined && !unused.some((credential) => credential === setting),
     ),
-    /** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
-    perAccount: ACCOUNT_SECTIONS.flatMap((title) => Object.keys(sections[title])).filter(
-      (setting) => !OF_INSTANCE.includes(setting),
+    /** Names of the settings that an account's file may set, `*_FILE` names of secrets included. */
+    perAccount: withFileNames(
+      ACCOUNT_SECTIONS.flatMap((title) => Object.keys(sections[title])).filter(
+        (setting) => !OF_INSTANCE.includes(setting),
+      ),
     ),
   };
+}
+
+/** Returns the names, and after them the `*_FILE` names of the secrets among them. */
+function withFileNames(names: readonly string[]): readonly string[] {
+  const secrets = SECRETS.filter((secret) => names.includes(secret));
+  return [...names, ...secrets.map((secret) => `${secret}_FILE`)];
 }
 
 /** The settings for an API with a certain description. */

@@ -121,9 +121,7 @@ function exceptionOf(name: string): string {
 
 function tableRow(row: Row): string {
   const value = row.default === '' ? 'unset' : `\`${row.default}\``;
-  const setting = row.name.replace(/_FILE$/, '');
-  const isPerAccount = [row.name, setting].some((name) => perAccount.includes(name));
-  return `| \`${row.name}\`${isPerAccount ? ' *' : ''} | ${value} | ${row.meaning} |`;
+  return `| \`${row.name}\`${perAccount.includes(row.name) ? ' *' : ''} | ${value} | ${row.meaning} |`;
 }
 
 function commentedLine({ name, default: value, meaning }: Row): string {

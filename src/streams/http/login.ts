@@ -104,10 +104,6 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
   const described = tokenRequestOf(description, baseUrl, parameters, loginUrl);
   const refreshGrant = refreshGrantOf(description);
   const { url, setting } = described;
-  const credentialsOf = (): Credentials => ({
-    ...options.credentials?.(),
-    ...(apiKey && { api_key: apiKey() }),
-  });
   let accepted: string | undefined;
   let refusedSince: number | undefined;
   const canPass = (credentials: string): boolean => {
@@ -138,7 +134,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
       const askedAt = scheduler.now();
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
-      const credentials = credentialsOf();
+      const credentials = { ...options.credentials?.(), ...(apiKey && { api_key: apiKey() }) };
       const identity = JSON.stringify(credentials);
       return send({ ...parameters, ...credentials }).pipe(
         tap({
