@@ -26,8 +26,8 @@ export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>):
   return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // errors in the settings are reported by `loadConfig`
 }
 
-/** File name of an account: the account's name followed by `.env`. */
-const ACCOUNT_FILE = /^(?<account>.+)\.env$/;
+/** File name of an account: the account's name, which does not begin with a dot, followed by `.env`. */
+const ACCOUNT_FILE = /^(?<account>[^.].*)\.env$/;
 
 /**
  * Returns the names of the accounts that have a file in the folder, sorted. Other files are ignored, and so are files whose name begins
@@ -46,8 +46,7 @@ export function accountNames(folder: string): readonly string[] {
       cause,
     );
   }
-  const names = files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []);
-  return names.filter((name) => !name.startsWith('.')).sort();
+  return files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []).sort();
 }
 
 /**

@@ -46,10 +46,7 @@ function loginProblems(texts: SettingTexts): SettingProblem[] {
   const mechanism = mechanismOf(texts);
   const required = mechanism === undefined ? [] : REQUIRED[mechanism];
   if (!required) return []; // an unknown mechanism is reported by the schema
-  const missing = unmetRequirements(
-    texts,
-    required.map((name) => ['KAFKA_SASL_MECHANISM', name]),
-  );
+  const requirements = required.map((name) => ['KAFKA_SASL_MECHANISM', name] as const);
   const used = [...required, ...(mechanism === 'oauthbearer' ? OAUTH_OPTIONS : [])];
   const advice =
     mechanism === undefined
@@ -58,15 +55,15 @@ function loginProblems(texts: SettingTexts): SettingProblem[] {
   const unused = LOGIN_SETTINGS.filter(
     (name) => texts[name] !== undefined && !used.includes(name),
   ).map((name) => ({ name, advice }));
-  const isWithoutRegion =
-    mechanism === 'aws-msk-iam' &&
-    mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) === undefined;
-  const region = {
-    name: 'KAFKA_SASL_MECHANISM',
-    advice:
-      'aws-msk-iam needs AWS_REGION: it is not set, and the names in KAFKA_BROKERS have no region',
-  };
-  return [...missing, ...unused, ...(isWithoutRegion ? [region] : [])];
+  return [...unmetRequirements(texts, requirements), ...unused, ...regionProblems(texts)];
+}
+
+function regionProblems(texts: SettingTexts): SettingProblem[] {
+  if (mechanismOf(texts) !== 'aws-msk-iam') return [];
+  if (mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) !== undefined) return [];
+  const advice =
+    'aws-msk-iam needs AWS_REGION: it is not set, and the names in KAFKA_BROKERS have no region';
+  return [{ name: 'KAFKA_SASL_MECHANISM', advice }];
 }
 
 function mechanismOf(texts: SettingTexts): string | undefined {

@@ -54,10 +54,8 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const parsed = settingsFor(description).schema.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
     const name = String(path[0]);
-    problems.push({
-      name,
-      advice: isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message,
-    });
+    const advice = isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message;
+    problems.push({ name, advice });
   }
   problems.push(...settingProblems(texts, needs, description));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);

@@ -101,13 +101,11 @@ function tlsProblems(
 /** Returns a problem for each credential that is sent in a header, and has characters that a header can't contain. */
 function headerProblems(texts: SettingTexts, { auth }: ApiDescription): SettingProblem[] {
   if (typeof auth !== 'object' || !('bearer' in auth || 'header' in auth)) return [];
+  const advice = 'has characters that a header can not hold, such as line breaks: check its value';
   return credentialsIn(auth)
     .map((name) => CREDENTIALS[name])
     .filter((setting) => !/^[\t\x20-\x7e]*$/.test(texts[setting] ?? ''))
-    .map((name) => ({
-      name,
-      advice: 'has characters that a header can not hold, such as line breaks: check its value',
-    }));
+    .map((name) => ({ name, advice }));
 }
 
 function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingProblem[] {
@@ -133,11 +131,12 @@ const SETTING_FAMILIES = {
 function unknownSettings(texts: SettingTexts, { names }: SettingTable): SettingProblem[] {
   return Object.entries(SETTING_FAMILIES).flatMap(([prefix, what]) => {
     const known = names.filter((setting) => setting.startsWith(prefix));
+    const rule =
+      known.length > 0
+        ? `the settings that begin with ${prefix} are ${known.join(', ')}`
+        : `no setting begins with ${prefix}`;
     return Object.keys(texts)
       .filter((name) => name.startsWith(prefix) && !known.includes(name))
-      .map((name) => ({
-        name,
-        advice: `${what}: ${known.length > 0 ? `the settings that begin with ${prefix} are ${known.join(', ')}` : `no setting begins with ${prefix}`}`,
-      }));
+      .map((name) => ({ name, advice: `${what}: ${rule}` }));
   });
 }

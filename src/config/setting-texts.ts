@@ -63,10 +63,8 @@ export function settingTexts(
     const found = settingsFileText(bytes);
     if ('text' in found) return found.text;
     if (isPem) return bytes.toString('latin1'); // for example a binary key store: reported later as not PEM
-    problems.push({
-      name,
-      advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
-    });
+    const advice = name === '.env' ? found.advice : `names a file that ${found.advice}`;
+    problems.push({ name, advice });
     return undefined;
   };
   const texts = overlaid(present(parse(read('.env', '.env') ?? '')), present(env));

@@ -47,12 +47,6 @@ export interface Unconfirmed {
   readonly isReversion: boolean;
 }
 
-/**
- * Why a record has to be confirmed by a second read before it is published. `reversion`: it shows an earlier state than the published one,
- * or may do so because its response is old. `start`: the process has just started, and an earlier process may have published a newer state.
- */
-type Doubt = 'reversion' | 'start';
-
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
@@ -234,7 +228,12 @@ export class Confirmations {
     dropOldest(this.#deleted, MAX_DELETED);
   }
 
-  #doubt(sighting: Sighting): Doubt | undefined {
+  /**
+   * Returns why a record has to be confirmed by a second read before it is published, if it has. `reversion`: it shows an earlier state than
+   * the published one, or may do so because its response is old. `start`: the process has just started, and an earlier process may have
+   * published a newer state.
+   */
+  #doubt(sighting: Sighting): 'reversion' | 'start' | undefined {
     const { key, updatedAt, age, published, equals, isHiddenAnew } = sighting;
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
