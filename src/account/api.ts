@@ -15,8 +15,8 @@ import type { ListRequest } from '../streams/decode/response.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { sharedReads } from '../streams/http/response-reader.ts';
-import { answerAges } from '../streams/http/response-age.ts';
-import { logicalClock } from '../streams/http/logical-clock.ts';
+import { AnswerAges } from '../streams/http/response-age.ts';
+import { LogicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../core/interceptors.ts';
 import type { BodyPool } from '../streams/http/body.ts';
 import type { Quotas } from './quotas.ts';
@@ -25,7 +25,6 @@ import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { PageRequest } from '../streams/http/page-request.ts';
-import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
 import { credentialRemover } from '../streams/http/authorization.ts';
@@ -128,7 +127,7 @@ export function openApi(options: ApiOptions): Api {
     ...{ baseUrl: new URL(config.baseUrl), parameters: config.parameters },
     ...{ dispatcher, scheduler, random },
   };
-  const ages = answerAges();
+  const ages = new AnswerAges();
   const rules = new AnswerRules(description);
   const { auth } = description;
   const credentials = (): Credentials =>
@@ -186,7 +185,7 @@ export function openApi(options: ApiOptions): Api {
     list: (list) => {
       const resource = list.name;
       const requests = requestPlan(list);
-      const clock = logicalClock();
+      const clock = new LogicalClock();
       const common = { ...shared, logicalClock: clock, hooks: hooksOf(resource, resource) };
       const found = findings.get(resource)!;
       const onSend = options.reportsOf?.(resource);

@@ -2,7 +2,7 @@ import { describeError, isRetryableAtApi } from '../core/errors.ts';
 import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
 import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
-import { serverClock } from '../streams/http/server-clock.ts';
+import { ServerClock } from '../streams/http/server-clock.ts';
 import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeDates, ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText, ListDates } from '../streams/paging/list-dates.ts';
@@ -30,7 +30,7 @@ export async function checkDates(
   ask: (dates: ProbeDates) => Promise<Answer>,
   options: Omit<ListDatesOptions, 'clock' | 'onFound'>,
 ): Promise<DatesCheck> {
-  const clock = serverClock();
+  const clock = new ServerClock();
   clock.tell(first.serverTime, options.localTime());
   clock.see(recordsOf(first).updatedAt());
   const dates = new ListDates({ clock, ...options });

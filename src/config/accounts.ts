@@ -6,15 +6,8 @@ import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { credentialText } from './key-digest.ts';
 import { loadConfig } from './load-config.ts';
-import { settingsFileText, settingTexts } from './setting-texts.ts';
-import { SECRETS, settingsFor } from './settings.ts';
-import type { SettingTable } from './settings.ts';
-
-/**
- * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one name of a pair, the
- * environment's values of that name and of the paired one are ignored.
- */
-const SECRET_PAIRS = SECRETS.map((name) => [name, `${name}_FILE`] as const);
+import { overlaid, settingsFileText, settingTexts } from './setting-texts.ts';
+import { settingsFor } from './settings.ts';
 
 /**
  * Sources of the accounts' settings: the folder of account files, which `config` names, and the environment and `.env` for settings that an
@@ -33,8 +26,8 @@ export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>):
   return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // errors in the settings are reported by `loadConfig`
 }
 
-/** File name of an account: the account's name followed by `.env`. */
-const ACCOUNT_FILE = /^(?<account>.+)\.env$/;
+/** File name of an account: the account's name, which does not begin with a dot, followed by `.env`. */
+const ACCOUNT_FILE = /^(?<account>[^.].*)\.env$/;
 
 /**
  * Returns the names of the accounts that have a file in the folder, sorted. Other files are ignored, and so are files whose name begins
@@ -53,44 +46,36 @@ export function accountNames(folder: string): readonly string[] {
       cause,
     );
   }
-  const names = files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []);
-  return names.filter((name) => !name.startsWith('.')).sort();
+  return files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []).sort();
 }
-
-/** Groups of settings that `run` requires. */
-const NEEDS = ['api', 'kafka', 'registry'] as const;
 
 /**
  * Loads the configuration of one account. The account's file takes precedence over the environment. The account's topics are under
  * `<prefix>.<account>` unless the file sets `TOPIC_PREFIX`, and its state is in a folder named after the account.
  *
- * @param needs Groups whose required settings must be set. Default: those that `run` requires.
+ * @param needs Groups whose required settings must be set.
  * @throws CellarstreamError `SETTINGS`, whose message begins with the name of the file.
  */
-export function loadAccount(name: string, options: AccountsOptions): AccountConfig;
 export function loadAccount<N extends Need>(
   name: string,
-  options: AccountsOptions,
-  needs: readonly N[],
-): ConfigWith<N>;
-export function loadAccount(
-  name: string,
   { env, cwd, config }: AccountsOptions,
-  needs: readonly Need[] = NEEDS,
-): Config {
+  needs: readonly N[],
+): ConfigWith<N> {
   const file = `${name}.env`;
-  const settings = settingsFor(config.description);
+  const { schema, perAccount } = settingsFor(config.description);
   try {
-    expectName(name, settings);
+    if (!schema.shape.ACCOUNT_NAME.safeParse(name).success) {
+      throw settingsError(
+        'is not a valid name of an account: use letters, digits, dots, hyphens or underscores',
+      );
+    }
     const found = settingsFileText(readFileSync(join(config.accountsDir, file)));
     if ('advice' in found) throw settingsError(found.advice);
     const own = parse(found.text);
-    expectOwn(own, settings);
+    expectOwn(own, perAccount);
     return loadConfig({
       env: {
-        ...withoutOwn(env, own),
-        TOPIC_PREFIX: `${config.topics.prefix}.${name}`,
-        ...own,
+        ...overlaid({ ...env, TOPIC_PREFIX: `${config.topics.prefix}.${name}` }, own),
         ACCOUNT_NAME: name,
         STATE_DIR: resolve(config.stateDir, name),
       },
@@ -100,50 +85,28 @@ export function loadAccount(
       description: config.description,
     });
   } catch (error) {
-    throw fileError(file, error);
+    if (error instanceof CellarstreamError) {
+      throw new CellarstreamError(error.code, `${file}: ${error.message}`, { cause: error });
+    }
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw settingsError(`${file} can't be read (${code}): check its permissions`, error);
   }
 }
 
-function expectName(name: string, { schema }: SettingTable): void {
-  if (schema.shape.ACCOUNT_NAME.safeParse(name).success) return;
-  throw settingsError(
-    'is not a valid name of an account: use letters, digits, dots, hyphens or underscores',
-  );
-}
-
 /** Throws if an account's file sets a name that belongs to the instance, whose settings come from the environment. */
-function expectOwn(own: Readonly<Record<string, string>>, { perAccount }: SettingTable): void {
-  const isAllowed = (name: string) =>
-    perAccount.includes(name) ||
-    SECRET_PAIRS.some(([secret, file]) => file === name && perAccount.includes(secret));
-  const foreign = Object.keys(own).filter((setting) => !isAllowed(setting));
+function expectOwn(own: Readonly<Record<string, string>>, perAccount: readonly string[]): void {
+  const foreign = Object.keys(own).filter((name) => !perAccount.includes(name));
   if (foreign.length === 0) return;
   throw settingsError(
     `${foreign.join(', ')} can't be set in the file of an account: these are settings of the instance, which belong in its environment, or misspelled names`,
   );
 }
 
-function withoutOwn(
-  env: AccountsOptions['env'],
-  own: Readonly<Record<string, string>>,
-): AccountsOptions['env'] {
-  const hidden: readonly string[] = SECRET_PAIRS.filter((pair) =>
-    pair.some((name) => own[name]),
-  ).flat();
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.includes(name)));
-}
-
-function fileError(file: string, error: unknown): unknown {
-  if (error instanceof CellarstreamError) {
-    return new CellarstreamError(error.code, `${file}: ${error.message}`, { cause: error });
-  }
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === undefined) return error;
-  return settingsError(`${file} can't be read (${code}): check its permissions`, error);
-}
-
+/** Groups of settings that `run` requires. */
+const NEEDS = ['api', 'kafka', 'registry'] as const;
 /** The validated settings of an account. */
-export type AccountConfig = ConfigWith<'api' | 'kafka' | 'registry'>;
+export type AccountConfig = ConfigWith<(typeof NEEDS)[number]>;
 
 /** Result of loading an account's file: the validated settings, or the error that loading ended with. */
 export type AccountFile = { readonly config: AccountConfig } | { readonly error: unknown };
@@ -160,7 +123,7 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
   const owners = new Map<string, string>();
   for (const name of accountNames(options.config.accountsDir)) {
     try {
-      accounts.set(name, { config: expectUnique(loadAccount(name, options), owners) });
+      accounts.set(name, { config: expectUnique(loadAccount(name, options, NEEDS), owners) });
     } catch (error) {
       accounts.set(name, { error });
     }
@@ -178,10 +141,7 @@ function expectUnique(config: AccountConfig, owners: Map<string, string>): Accou
   const { account, api, topics, description } = config;
   const [credential] = credentialsIn(description.auth);
   const setting = credential === undefined ? 'API_BASE_URL' : CREDENTIALS[credential];
-  const own = {
-    [setting]: credentialText(api),
-    TOPIC_PREFIX: topics.prefix,
-  };
+  const own = { [setting]: credentialText(api), TOPIC_PREFIX: topics.prefix };
   for (const [setting, value] of Object.entries(own)) {
     const other = owners.get(`${setting} ${value}`);
     if (other !== undefined) {

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { unmetRequirements } from './setting-texts.ts';
+import type { Requirement, SettingProblem, SettingTexts } from './setting-texts.ts';
 
 /** Names of the settings that hold a client certificate, its private key and the private key's password. */
 export interface ClientCertificateSettings {
@@ -17,41 +17,28 @@ export interface ClientCertificateSettings {
 export function clientCertificateProblems(
   texts: SettingTexts,
   settings: ClientCertificateSettings,
-  now = Date.now(),
 ): SettingProblem[] {
   const { cert, key, password } = settings;
   const [certText, keyText] = [texts[cert], texts[key]];
-  const hasPassword = password !== undefined && texts[password] !== undefined;
   if (certText === undefined || keyText === undefined) {
-    const missing = (name: string, needs: string) => ({
-      name,
-      advice: `needs ${needs}: it is not set`,
-    });
-    return [
-      ...(certText !== undefined ? [missing(cert, key)] : []),
-      ...(keyText !== undefined ? [missing(key, cert)] : []),
-      ...(hasPassword && keyText === undefined ? [missing(password, key)] : []),
-    ];
+    const pair: Requirement = [cert, key];
+    const ofPassword: Requirement[] = password ? [[password, key]] : [];
+    return unmetRequirements(texts, [pair, [key, cert], ...ofPassword]);
   }
+  const passphrase = password && texts[password];
   const certificate = resultOrError(() => new X509Certificate(certText));
   const keyFound = resultOrError(() =>
-    privateKey(keyText, hasPassword ? texts[password] : undefined),
+    createPrivateKey({ key: keyText, ...(passphrase !== undefined && { passphrase }) }),
   );
-  if (certificate instanceof Error || !isPrivateKey(keyText)) return []; // reported as not PEM
-  const problems = datesProblems(certificate, cert, now);
-  if (keyFound instanceof Error)
-    return [...problems, keyProblem(keyFound, keyText, settings, hasPassword)];
+  const isPrivateKey = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(keyText);
+  if (certificate instanceof Error || !isPrivateKey) return []; // reported as not PEM
+  const problems = datesProblems(certificate, cert);
+  if (keyFound instanceof Error) {
+    return [...problems, keyProblem(keyFound, keyText, settings, passphrase !== undefined)];
+  }
   if (certificate.checkPrivateKey(keyFound)) return problems;
   const advice = `is not the key of the first certificate in ${cert}: the two must be a pair`;
   return [...problems, { name: key, advice }];
-}
-
-function privateKey(key: string, passphrase: string | undefined): KeyObject {
-  return createPrivateKey({ key, ...(passphrase !== undefined && { passphrase }) });
-}
-
-function isPrivateKey(text: string): boolean {
-  return /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(text);
 }
 
 function keyProblem(
@@ -74,17 +61,13 @@ function keyProblem(
   return { name: key, advice };
 }
 
-function datesProblems(certificate: X509Certificate, name: string, now: number): SettingProblem[] {
+function datesProblems(certificate: X509Certificate, name: string): SettingProblem[] {
   const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
-  if (now > to) {
-    return [{ name, advice: `has expired on ${dayOf(to)}: it must be renewed` }];
-  }
-  if (now < from) {
-    return [
-      { name, advice: `is not valid before ${dayOf(from)}: check the clock of this machine` },
-    ];
-  }
-  return [];
+  const now = Date.now();
+  if (now > to) return [{ name, advice: `has expired on ${dayOf(to)}: it must be renewed` }];
+  if (now >= from) return [];
+  const advice = `is not valid before ${dayOf(from)}: check the clock of this machine`;
+  return [{ name, advice }];
 }
 
 function dayOf(ms: number): string {

@@ -29,6 +29,7 @@ export function configOf(
   cwd: string,
   sharedPrefix = set.TOPIC_PREFIX,
 ): Config {
+  const lists = description.lists.map(({ name }) => name);
   return {
     description,
     ...(set.MEASURED !== undefined && { measuredFile: resolve(cwd, set.MEASURED) }),
@@ -59,19 +60,10 @@ export function configOf(
       scope: set.QUOTA_SCOPE,
       firstReadPercent: set.INITIAL_SNAPSHOT_PERCENT,
     },
-    pii: {
-      drop: set.PII_DROP,
-      mask: set.PII_MASK,
-      hmac: set.PII_HMAC,
-      hmacKey: set.PII_HMAC_KEY,
-    },
+    pii: { drop: set.PII_DROP, mask: set.PII_MASK, hmac: set.PII_HMAC, hmacKey: set.PII_HMAC_KEY },
     volatileFields: set.VOLATILE_FIELDS,
     keyFormat: set.KEY_FORMAT,
-    keyFields: described(
-      set,
-      description.lists.map((list) => list.name),
-      keyFieldsSetting,
-    ),
+    keyFields: described(set, lists, keyFieldsSetting),
     accountsDir: set.ACCOUNTS_DIR === undefined ? undefined : resolve(cwd, set.ACCOUNTS_DIR),
     instanceName: set.INSTANCE_NAME,
     stateDir: resolve(cwd, set.STATE_DIR),

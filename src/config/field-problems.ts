@@ -1,17 +1,18 @@
 import { listNamed } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
+import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
+import type { AvroType } from '../schemas/avro/avro-schema.ts';
 import { pointerStep } from '../schemas/json/json.ts';
 import type { Config } from './config.ts';
-import { describedType } from './described-type.ts';
 import { itemsOf } from './setting-parsers.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { keyFieldsSetting, settingsFor } from './settings.ts';
 
-const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
+const FIELD_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC', 'VOLATILE_FIELDS'] as const;
 
 interface NamedField extends FieldPointer {
-  readonly setting: (typeof PII_SETTINGS)[number] | 'VOLATILE_FIELDS';
+  readonly setting: (typeof FIELD_SETTINGS)[number];
   /** The field as written in `setting`: `items.email` in a `PII_` setting, `items:/email` in `VOLATILE_FIELDS`. */
   readonly item: string;
 }
@@ -43,28 +44,22 @@ export function piiItem({ resource, path }: FieldPointer): string {
  */
 export function fieldProblems(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const { schema } = settingsFor(description);
-  const listOf = ({ resource }: FieldPointer) => listNamed(description, resource);
-  const named = (setting: NamedField['setting'], itemOf: (field: FieldPointer) => string) =>
-    (schema.shape[setting].safeParse(texts[setting]).data ?? []).map((field): NamedField => {
-      return { ...field, setting, item: itemOf(field) };
-    });
-  const hidden = PII_SETTINGS.flatMap((setting) => named(setting, piiItem));
-  const volatile = named('VOLATILE_FIELDS', volatileItem);
-  const problem = (field: NamedField, advice: string | undefined) =>
-    advice === undefined ? [] : [{ name: field.setting, advice: `names ${field.item}${advice}` }];
-  return [
-    ...hidden.flatMap((field, index) =>
-      problem(
-        field,
-        duplicateAdvice(field, hidden.slice(0, index)) ??
-          neededAdvice(field, listOf(field), texts, "it can't be hidden") ??
-          noTextAdvice(field, listOf(field)),
-      ),
-    ),
-    ...volatile.flatMap((field) =>
-      problem(field, neededAdvice(field, listOf(field), texts, "its changes can't be ignored")),
-    ),
-  ];
+  const fields = FIELD_SETTINGS.flatMap((setting) => {
+    const itemOf = setting === 'VOLATILE_FIELDS' ? volatileItem : piiItem;
+    const named = schema.shape[setting].safeParse(texts[setting]).data ?? [];
+    return named.map((field): NamedField => ({ ...field, setting, item: itemOf(field) }));
+  });
+  return fields.flatMap((field, index) => {
+    const { setting, item } = field;
+    const list = listNamed(description, field.resource);
+    const advice =
+      setting === 'VOLATILE_FIELDS'
+        ? neededAdvice(field, list, texts, "its changes can't be ignored")
+        : (duplicateAdvice(field, fields.slice(0, index)) ??
+          neededAdvice(field, list, texts, "it can't be hidden") ??
+          noTextAdvice(field, list));
+    return advice === undefined ? [] : [{ name: setting, advice: `names ${item}${advice}` }];
+  });
 }
 
 function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): string | undefined {
@@ -73,13 +68,9 @@ function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): str
       setting !== field.setting && resource === field.resource && isWithin(field.path, path),
   );
   if (!other) return undefined;
-  const relation = Math.sign(field.path.length - other.path.length);
+  const relation = field.path.length - other.path.length;
   const which =
-    relation === 0
-      ? 'is also'
-      : relation > 0
-        ? `is part of ${other.item}`
-        : `contains ${other.item}`;
+    relation === 0 ? 'is also' : `${relation > 0 ? 'is part of' : 'contains'} ${other.item}`;
   return `, which ${which} in ${other.setting}: remove one of them`;
 }
 
@@ -137,4 +128,25 @@ function noTextAdvice({ setting, path }: NamedField, list: ListDescription): str
   return typeof type === 'object' && 'fields' in type
     ? ', which has fields of its own: name those that are text, or name it in PII_DROP'
     : ', which is not text in the schema: name it in PII_DROP';
+}
+
+/**
+ * Returns the type of a field according to the list's documented schema; for an array, the type of its elements. Undefined if the list has
+ * no documented schema, or the schema lacks the field.
+ */
+export function describedType(
+  { types }: Pick<ListDescription, 'types'>,
+  path: readonly string[],
+): AvroType | undefined {
+  let type: AvroType | undefined = types;
+  for (const name of path) {
+    const field = fieldType(type, name);
+    type = field && valueType(field);
+  }
+  return type;
+}
+
+function valueType(type: AvroType): AvroType {
+  const value = withoutNull(type);
+  return typeof value === 'object' && 'items' in value ? valueType(value.items) : value;
 }

@@ -1,6 +1,6 @@
 import { clientCertificateProblems } from './client-certificate.ts';
 import { itemsOf } from './setting-parsers.ts';
-import { notSet } from './setting-texts.ts';
+import { unmetRequirements } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 
 const PASSWORD = ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'];
@@ -16,12 +16,6 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
 const OAUTH_OPTIONS = ['KAFKA_OAUTH_SCOPE', 'KAFKA_OAUTH_EXTENSIONS'];
 const LOGIN_SETTINGS = [...PASSWORD, ...REQUIRED.oauthbearer!, ...OAUTH_OPTIONS];
 
-const CLIENT_CERTIFICATE = {
-  cert: 'KAFKA_SSL_CERT_FILE',
-  key: 'KAFKA_SSL_KEY_FILE',
-  password: 'KAFKA_SSL_KEY_PASSWORD',
-} as const;
-
 /**
  * Returns problems with the Kafka settings for TLS, the client certificate and the login: required settings that are missing, and settings
  * that contradict each other.
@@ -29,7 +23,11 @@ const CLIENT_CERTIFICATE = {
 export function kafkaProblems(texts: SettingTexts): SettingProblem[] {
   return [
     ...tlsProblems(texts),
-    ...clientCertificateProblems(texts, CLIENT_CERTIFICATE),
+    ...clientCertificateProblems(texts, {
+      cert: 'KAFKA_SSL_CERT_FILE',
+      key: 'KAFKA_SSL_KEY_FILE',
+      password: 'KAFKA_SSL_KEY_PASSWORD',
+    }),
     ...loginProblems(texts),
   ];
 }
@@ -37,22 +35,18 @@ export function kafkaProblems(texts: SettingTexts): SettingProblem[] {
 function tlsProblems(texts: SettingTexts): SettingProblem[] {
   if (texts.KAFKA_SSL?.toLowerCase() === 'true') return [];
   const advice = 'needs KAFKA_SSL=true';
-  const problems = ['KAFKA_SSL_CA_FILE', CLIENT_CERTIFICATE.cert]
+  const problems = ['KAFKA_SSL_CA_FILE', 'KAFKA_SSL_CERT_FILE']
     .filter((name) => texts[name] !== undefined)
     .map((name) => ({ name, advice }));
-  const isMsk = mechanismOf(texts) === 'aws-msk-iam';
-  return isMsk
-    ? [...problems, { name: 'KAFKA_SASL_MECHANISM', advice: `aws-msk-iam ${advice}` }]
-    : problems;
+  if (mechanismOf(texts) !== 'aws-msk-iam') return problems;
+  return [...problems, { name: 'KAFKA_SASL_MECHANISM', advice: `aws-msk-iam ${advice}` }];
 }
 
 function loginProblems(texts: SettingTexts): SettingProblem[] {
   const mechanism = mechanismOf(texts);
-  const required = REQUIRED[mechanism ?? ''] ?? [];
-  if (mechanism !== undefined && !REQUIRED[mechanism]) return []; // an unknown mechanism is reported by the schema
-  const missing = required
-    .filter((name) => texts[name] === undefined)
-    .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: ${notSet(name)}` }));
+  const required = mechanism === undefined ? [] : REQUIRED[mechanism];
+  if (!required) return []; // an unknown mechanism is reported by the schema
+  const requirements = required.map((name) => ['KAFKA_SASL_MECHANISM', name] as const);
   const used = [...required, ...(mechanism === 'oauthbearer' ? OAUTH_OPTIONS : [])];
   const advice =
     mechanism === undefined
@@ -61,15 +55,15 @@ function loginProblems(texts: SettingTexts): SettingProblem[] {
   const unused = LOGIN_SETTINGS.filter(
     (name) => texts[name] !== undefined && !used.includes(name),
   ).map((name) => ({ name, advice }));
-  const isWithoutRegion =
-    mechanism === 'aws-msk-iam' &&
-    mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) === undefined;
-  const region = {
-    name: 'KAFKA_SASL_MECHANISM',
-    advice:
-      'aws-msk-iam needs AWS_REGION: it is not set, and the names in KAFKA_BROKERS have no region',
-  };
-  return [...missing, ...unused, ...(isWithoutRegion ? [region] : [])];
+  return [...unmetRequirements(texts, requirements), ...unused, ...regionProblems(texts)];
+}
+
+function regionProblems(texts: SettingTexts): SettingProblem[] {
+  if (mechanismOf(texts) !== 'aws-msk-iam') return [];
+  if (mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) !== undefined) return [];
+  const advice =
+    'aws-msk-iam needs AWS_REGION: it is not set, and the names in KAFKA_BROKERS have no region';
+  return [{ name: 'KAFKA_SASL_MECHANISM', advice }];
 }
 
 function mechanismOf(texts: SettingTexts): string | undefined {

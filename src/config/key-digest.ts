@@ -13,7 +13,7 @@ export const KEY_DIGEST_BYTES = 6;
  */
 export function keyDigest(api: Pick<ApiConfig, 'baseUrl' | 'credentials'>): string {
   const digest = createHash('sha256').update(credentialText(api)).digest();
-  return digest.subarray(0, KEY_DIGEST_BYTES).toString('hex');
+  return digest.toString('hex', 0, KEY_DIGEST_BYTES);
 }
 
 /** Returns a text that is equal for accounts with the same credentials at the same address. It contains the credentials: never log it. */

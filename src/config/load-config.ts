@@ -54,10 +54,8 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const parsed = settingsFor(description).schema.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
     const name = String(path[0]);
-    problems.push({
-      name,
-      advice: isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message,
-    });
+    const advice = isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message;
+    problems.push({ name, advice });
   }
   problems.push(...settingProblems(texts, needs, description));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
@@ -76,16 +74,14 @@ export function descriptionOf(
   const { API_DESCRIPTION: file } = texts;
   if (file === undefined) return WINE;
   const path = resolve(cwd, file);
-  return parseDescription(descriptionText(path), path);
-}
-
-/** Reads the file that `API_DESCRIPTION` names. An error does not contain the path, because the setting may hold a secret by mistake. */
-function descriptionText(path: string): string {
+  let text: string;
   try {
-    return readFileSync(path, 'utf8');
+    text = readFileSync(path, 'utf8');
   } catch (error) {
+    // The error does not contain the path, because the setting may hold a secret by mistake.
     throw settingsError([{ name: 'API_DESCRIPTION', advice: unreadable(error) }]);
   }
+  return parseDescription(text, path);
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

@@ -112,11 +112,9 @@ export const fields = (lists: readonly string[]) =>
     }),
   );
 
-/** Returns examples of the syntax of {@link fields}, with `quote` around each of them. */
+/** Returns two examples of the syntax of {@link fields}. `quote` is put around each of them. */
 export function fieldExamples([list]: readonly string[], quote = ''): string {
-  return [`${list}.email`, `${list}.addresses.street`]
-    .map((each) => quote + each + quote)
-    .join(' or ');
+  return `${quote}${list}.email${quote} or ${quote}${list}.addresses.street${quote}`;
 }
 
 /**
@@ -140,9 +138,7 @@ export const pointers = (lists: readonly string[]) =>
 /** Returns two examples of what {@link pointers} parses: `orders:/image_url or orders:/images/url`. `quote` is put around each of them. */
 export function pointerExamples(lists: readonly string[], quote = ''): string {
   const list = lists.at(-1);
-  return [`${list}:/image_url`, `${list}:/images/url`]
-    .map((each) => quote + each + quote)
-    .join(' or ');
+  return `${quote}${list}:/image_url${quote} or ${quote}${list}:/images/url${quote}`;
 }
 
 export const httpAddress = ({ isQueryAllowed = false } = {}) =>

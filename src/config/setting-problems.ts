@@ -4,8 +4,8 @@ import { clientCertificateProblems } from './client-certificate.ts';
 import { fieldProblems } from './field-problems.ts';
 import { kafkaProblems } from './kafka-problems.ts';
 import { itemsOf } from './setting-parsers.ts';
-import { isSecret, notSet } from './setting-texts.ts';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { isSecret, unmetRequirements } from './setting-texts.ts';
+import type { Requirement, SettingProblem, SettingTexts } from './setting-texts.ts';
 import { keyFieldsSetting, singleReadKeys, settingsFor } from './settings.ts';
 import type { Name, Need, SettingTable } from './settings.ts';
 
@@ -36,8 +36,7 @@ function missingSettings(
   });
 }
 
-/** Settings that are useless without another setting, each with the setting that it requires. */
-const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
+const REQUIREMENTS: readonly (Requirement & readonly [Name, Name])[] = [
   ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'],
   ['SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME'],
   ['SCHEMA_REGISTRY_OAUTH_TOKEN_URL', 'SCHEMA_REGISTRY_OAUTH_CLIENT_ID'],
@@ -65,24 +64,19 @@ const REGISTRY_LOGINS: readonly Name[] = [
   'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
 ];
 
-const REGISTRY_CERTIFICATE = {
-  cert: 'SCHEMA_REGISTRY_CERT_FILE',
-  key: 'SCHEMA_REGISTRY_KEY_FILE',
-} as const;
-
 /**
  * Returns problems between settings: a setting is set without another setting that it requires, two settings contradict each other, or a
  * setting names a field that is unsuitable for its purpose, such as a key field that would be hidden.
  */
 function contradictions(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
-  const isSet = (name: Name) => texts[name] !== undefined;
-  const [login, ...otherLogins] = REGISTRY_LOGINS.filter(isSet);
+  const [login, ...otherLogins] = REGISTRY_LOGINS.filter((name) => texts[name] !== undefined);
   return [
-    ...REQUIREMENTS.filter(([name, required]) => isSet(name) && !isSet(required)).map(
-      ([name, required]) => ({ name, advice: `needs ${required}: ${notSet(required)}` }),
-    ),
+    ...unmetRequirements(texts, REQUIREMENTS),
     ...otherLogins.map((name) => ({ name, advice: `and ${login} are both set: keep one of them` })),
-    ...clientCertificateProblems(texts, REGISTRY_CERTIFICATE),
+    ...clientCertificateProblems(texts, {
+      cert: 'SCHEMA_REGISTRY_CERT_FILE',
+      key: 'SCHEMA_REGISTRY_KEY_FILE',
+    }),
     ...TLS_REQUIREMENTS.flatMap(([name, ...addresses]) => tlsProblems(texts, name, addresses)),
     ...keyProblems(texts, description),
     ...headerProblems(texts, description),
@@ -107,13 +101,11 @@ function tlsProblems(
 /** Returns a problem for each credential that is sent in a header, and has characters that a header can't contain. */
 function headerProblems(texts: SettingTexts, { auth }: ApiDescription): SettingProblem[] {
   if (typeof auth !== 'object' || !('bearer' in auth || 'header' in auth)) return [];
+  const advice = 'has characters that a header can not hold, such as line breaks: check its value';
   return credentialsIn(auth)
     .map((name) => CREDENTIALS[name])
     .filter((setting) => !/^[\t\x20-\x7e]*$/.test(texts[setting] ?? ''))
-    .map((name) => ({
-      name,
-      advice: 'has characters that a header can not hold, such as line breaks: check its value',
-    }));
+    .map((name) => ({ name, advice }));
 }
 
 function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingProblem[] {
@@ -139,11 +131,12 @@ const SETTING_FAMILIES = {
 function unknownSettings(texts: SettingTexts, { names }: SettingTable): SettingProblem[] {
   return Object.entries(SETTING_FAMILIES).flatMap(([prefix, what]) => {
     const known = names.filter((setting) => setting.startsWith(prefix));
+    const rule =
+      known.length > 0
+        ? `the settings that begin with ${prefix} are ${known.join(', ')}`
+        : `no setting begins with ${prefix}`;
     return Object.keys(texts)
       .filter((name) => name.startsWith(prefix) && !known.includes(name))
-      .map((name) => ({
-        name,
-        advice: `${what}: ${known.length > 0 ? `the settings that begin with ${prefix} are ${known.join(', ')}` : `no setting begins with ${prefix}`}`,
-      }));
+      .map((name) => ({ name, advice: `${what}: ${rule}` }));
   });
 }

@@ -15,9 +15,22 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** Returns the part of an error text that states that a setting is missing; for a secret it also mentions the `_FILE` name. */
-export function notSet(name: string): string {
-  return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
+/** A setting, and another setting without which it is useless. */
+export type Requirement = readonly [name: string, required: string];
+
+/** Returns a problem for each setting that is set without the setting that it requires. */
+export function unmetRequirements(
+  texts: SettingTexts,
+  requirements: readonly Requirement[],
+): SettingProblem[] {
+  return requirements
+    .filter(([name, required]) => texts[name] !== undefined && texts[required] === undefined)
+    .map(([name, required]) => {
+      const notSet = isSecret(required)
+        ? `neither it nor ${required}_FILE is set`
+        : 'it is not set';
+      return { name, advice: `needs ${required}: ${notSet}` };
+    });
 }
 
 /** Returns the advice about a setting whose file can't be read. */
@@ -50,20 +63,13 @@ export function settingTexts(
     const found = settingsFileText(bytes);
     if ('text' in found) return found.text;
     if (isPem) return bytes.toString('latin1'); // for example a binary key store: reported later as not PEM
-    problems.push({
-      name,
-      advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
-    });
+    const advice = name === '.env' ? found.advice : `names a file that ${found.advice}`;
+    problems.push({ name, advice });
     return undefined;
   };
-  const inFile = present(parse(read('.env', '.env') ?? ''));
-  const inEnv = present(env);
-  const texts: Texts = { ...inFile, ...inEnv };
+  const texts = overlaid(present(parse(read('.env', '.env') ?? '')), present(env));
   for (const name of SECRETS) {
     const twin = `${name}_FILE`;
-    // A secret and its `*_FILE` name are one setting: if the environment has either, both are ignored in `.env`.
-    if (inEnv[name] ?? inEnv[twin])
-      Object.assign(texts, { [name]: inEnv[name], [twin]: inEnv[twin] });
     const file = texts[twin];
     if (file === undefined) continue;
     if (texts[name] !== undefined) {
@@ -77,6 +83,19 @@ export function settingTexts(
   for (const name of CONTENTS) {
     const file = texts[name];
     if (file !== undefined) texts[name] = read(name, file, true);
+  }
+  return texts;
+}
+
+/**
+ * Returns the settings of two sources, of which `over` takes precedence. A secret and its `*_FILE` name are one setting: if `over` sets
+ * either of them, both are ignored in `base`.
+ */
+export function overlaid(base: SettingTexts, over: SettingTexts): Texts {
+  const texts = { ...base, ...over };
+  for (const name of SECRETS) {
+    const twin = `${name}_FILE`;
+    if (over[name] || over[twin]) Object.assign(texts, { [name]: over[name], [twin]: over[twin] });
   }
   return texts;
 }
@@ -106,7 +125,6 @@ function withoutLineEnd(text: string): string {
   return text.replace(/[\r\n]+$/, '');
 }
 
-const UTF8_MARK = '\ufeff';
 const UTF16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
 const SAVE_AS =
   'save the file as UTF-8 without a byte order mark (in Windows PowerShell: Out-File -Encoding ascii, if all characters are ASCII)';
@@ -126,8 +144,7 @@ export function settingsFileText(
     return { advice: `is not UTF-8 but UTF-16 or binary: ${SAVE_AS}` };
   }
   if (!isUtf8(bytes)) return { advice: `is not UTF-8: ${SAVE_AS}` };
-  const text = bytes.toString('utf8');
-  return { text: text.startsWith(UTF8_MARK) ? text.slice(1) : text };
+  return { text: bytes.toString('utf8').replace(/^\ufeff/, '') };
 }
 
 /** Whether a value is still in quotes, which a shell or `.env` would have removed. `docker run --env-file` does not remove quotes. */

@@ -5,8 +5,7 @@ import type { ApiDescription } from '../description/description.ts';
 import { loginUrlOf } from '../streams/http/token-request.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
-import { describedType } from './described-type.ts';
-import { piiItem, volatileItem } from './field-problems.ts';
+import { describedType, piiItem, volatileItem } from './field-problems.ts';
 import type { ConfigOptions } from './load-config.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
@@ -24,7 +23,7 @@ const SPACED =
  * @param source Where the settings of `config` were read from.
  */
 export function settingWarnings(
-  config: Pick<Config, 'description' | 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
+  config: Config,
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
@@ -35,7 +34,9 @@ export function settingWarnings(
     ...unknownNames(texts, settings),
     ...warnings(settings, isQuoted, QUOTED),
     ...warnings(SECRETS, (text) => text !== text.trim() || /[\r\n\u200b]/.test(text), SPACED),
-    ...clearTextWarnings(config),
+    ...(config.api ? apiWarnings(config.api, config.description) : []),
+    ...(config.kafka ? kafkaWarnings(config.kafka) : []),
+    ...(config.registry ? registryWarnings(config.registry) : []),
     ...undescribed(config),
   ];
 }
@@ -56,11 +57,7 @@ function unknownNames(texts: SettingTexts, settings: readonly string[]): Setting
 }
 
 /** Returns warnings about fields that a `PII_` setting or `VOLATILE_FIELDS` names but the documented schema of their list does not have. */
-function undescribed({
-  description,
-  pii,
-  volatileFields,
-}: Pick<Config, 'description' | 'pii' | 'volatileFields'>) {
+function undescribed({ description, pii, volatileFields }: Config): SettingProblem[] {
   const isUndescribed = ({ resource, path }: FieldPointer) => {
     const list = listNamed(description, resource);
     return list.types !== undefined && !describedType(list, path);
@@ -81,19 +78,7 @@ function undescribed({
   ];
 }
 
-/** Returns warnings about settings that send a secret without TLS to another machine. */
-function clearTextWarnings({
-  description,
-  api,
-  kafka,
-  registry,
-}: Pick<Config, 'description' | 'api' | 'kafka' | 'registry'>): SettingProblem[] {
-  return [
-    ...(api ? apiWarnings(api, description) : []),
-    ...(kafka ? kafkaWarnings(kafka) : []),
-    ...(registry ? registryWarnings(registry) : []),
-  ];
-}
+// The following functions return warnings about settings that send a secret without TLS to another machine.
 
 function apiWarnings(
   { baseUrl, loginUrl, parameters = {} }: ApiConfig,
@@ -105,16 +90,15 @@ function apiWarnings(
   const secrets = hasLogin({ auth })
     ? `the ${noun} or ${noun === 'API key' ? 'its' : 'their'} tokens`
     : `the ${noun}`;
-  const usual = loginUrlOf(description, new URL(baseUrl), parameters);
-  const isOwnLogin = usual !== undefined && loginUrl !== usual.href;
-  const isElsewhere = usual !== undefined && usual.origin !== new URL(baseUrl).origin;
-  return [
-    ...addressWarnings('API_BASE_URL', baseUrl, secrets),
-    ...(isOwnLogin ? addressWarnings('API_LOGIN_URL', loginUrl, secrets) : []),
-    ...(isElsewhere && !isOwnLogin
-      ? addressWarnings('token_url in API_DESCRIPTION', loginUrl, secrets)
-      : []),
-  ];
+  const base = new URL(baseUrl);
+  const usual = loginUrlOf(description, base, parameters);
+  const loginWarnings = () => {
+    if (!usual) return [];
+    if (loginUrl !== usual.href) return addressWarnings('API_LOGIN_URL', loginUrl, secrets);
+    if (usual.origin === base.origin) return [];
+    return addressWarnings('token_url in API_DESCRIPTION', loginUrl, secrets);
+  };
+  return [...addressWarnings('API_BASE_URL', baseUrl, secrets), ...loginWarnings()];
 }
 
 /** Phrase for the secrets exchanged with an OAuth 2 token endpoint, used in warnings. */
@@ -130,26 +114,19 @@ function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
     !ssl && brokers.some((broker) => !isLoopback(broker.replace(/:\d+$/, '').toLowerCase()));
   const secret = sasl.mechanism === 'plain' ? 'the password' : 'the token';
   const advice = `${sasl.mechanism} without KAFKA_SSL=true: ${secret} crosses the network in clear text`;
-  return [
-    ...(isPlain ? [{ name: 'KAFKA_SASL_MECHANISM', advice }] : []),
-    ...(sasl.mechanism === 'oauthbearer'
-      ? addressWarnings('KAFKA_OAUTH_TOKEN_URL', sasl.credentials.tokenUrl, CLIENT_SECRETS)
-      : []),
-  ];
+  const warnings = isPlain ? [{ name: 'KAFKA_SASL_MECHANISM', advice }] : [];
+  if (sasl.mechanism !== 'oauthbearer') return warnings;
+  const { tokenUrl } = sasl.credentials;
+  return [...warnings, ...addressWarnings('KAFKA_OAUTH_TOKEN_URL', tokenUrl, CLIENT_SECRETS)];
 }
 
 function registryWarnings({ url, auth, headers }: RegistryConfig): SettingProblem[] {
   const hasLogin = auth !== undefined || Object.keys(headers).length > 0;
-  return [
-    ...(hasLogin ? addressWarnings('SCHEMA_REGISTRY_URL', url, 'the credentials') : []),
-    ...(auth?.kind === 'oauth'
-      ? addressWarnings(
-          'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
-          auth.credentials.tokenUrl,
-          CLIENT_SECRETS,
-        )
-      : []),
-  ];
+  const warnings = hasLogin ? addressWarnings('SCHEMA_REGISTRY_URL', url, 'the credentials') : [];
+  if (auth?.kind !== 'oauth') return warnings;
+  const { tokenUrl } = auth.credentials;
+  const setting = 'SCHEMA_REGISTRY_OAUTH_TOKEN_URL';
+  return [...warnings, ...addressWarnings(setting, tokenUrl, CLIENT_SECRETS)];
 }
 
 function addressWarnings(name: string, address: string, secrets: string): SettingProblem[] {

@@ -47,13 +47,17 @@ export interface AboutSetting {
    * Noun for the secret, such as `password`; only for settings that hold a secret. `<name>_FILE` may name a file that contains the secret.
    */
   readonly secret?: string;
-  /** Whether an account's file may contain this setting. All other settings belong to the instance. */
-  readonly isPerAccount?: boolean;
   /** Only for required settings: the group that requires this setting, and the part of the error message that explains a missing value. */
   readonly needed?: { readonly in: Need; readonly advice: string };
 }
 
 const ABOUT = z.registry<AboutSetting>();
+
+/** Registers the properties of a setting, and returns its parser. */
+function setting<T extends z.ZodType>(parser: T, about: AboutSetting): T {
+  ABOUT.add(parser, about);
+  return parser;
+}
 
 // The settings, by their sections in docs/settings.md. After a change `npm run docs` updates that page and .env.example.
 // Settings that depend on the API's description are made by functions. The others are constants, among them all that hold a secret or the
@@ -66,27 +70,25 @@ const ABOUT = z.registry<AboutSetting>();
  * @param more Text to append to the setting's documentation.
  */
 function credential(variable: string, noun: string, more = '') {
-  return secret.optional().register(ABOUT, {
+  return setting(secret.optional(), {
     text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,
     secret: noun,
-    isPerAccount: true,
     needed: { in: 'api', advice: `it is the value of {${variable}} in the description` },
   });
 }
 
 const API = {
-  API_DESCRIPTION: text.optional().register(ABOUT, {
+  API_DESCRIPTION: setting(text.optional(), {
     text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
   }),
-  MEASURED: text.optional().register(ABOUT, {
+  MEASURED: setting(text.optional(), {
     text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start if the measurement has refuted a property of the description, unless it has the flag `--believe`.',
   }),
-  API_KEY: secret.optional().register(ABOUT, {
+  API_KEY: setting(secret.optional(), {
     text:
       'The API key, which is the value of `{api_key}` in the description. ' +
       "The built-in API's key is created by the account owner in the admin settings, on the API access page.",
     secret: 'API key',
-    isPerAccount: true,
     needed: {
       in: 'api',
       advice:
@@ -102,26 +104,20 @@ const API = {
     'refresh token',
     ' If the API replaces refresh tokens, the newest one is in the file `refresh-token` of `STATE_DIR`: do not lose it.',
   ),
-  API_KEY_PATIENCE_MS: milliseconds(0)
-    .default(600_000)
-    .register(ABOUT, {
-      text:
-        'How long the API may refuse a key or other credentials that have worked in this process before `run` ends: a gateway in trouble ' +
-        'refuses valid keys too. A key that never worked ends `run` at once.',
-      isPerAccount: true,
-    }),
-  API_CA_FILE: certificates.optional().register(ABOUT, {
-    text: "File with the certificates (PEM) of the authorities to trust for the API, instead of Node's own. Requires an address with `https://`.",
-    isPerAccount: true,
+  API_KEY_PATIENCE_MS: setting(milliseconds(0).default(600_000), {
+    text:
+      'How long the API may refuse a key or other credentials that have worked in this process before `run` ends: a gateway in trouble ' +
+      'refuses valid keys too. A key that never worked ends `run` at once.',
   }),
-  ACCOUNT_NAME: name(100, /^(?!\.+$)[\w.-]+$/)
-    .default('default')
-    .register(ABOUT, {
-      text:
-        'Name of the account that the key belongs to. It is in `source.name` of every event, in cursors and in transactional ids. ' +
-        "Each account needs a `TOPIC_PREFIX` of its own: the keys of messages don't contain the account, and `run` refuses to share a prefix. " +
-        "Don't change it later: another name is another account, which starts with an initial snapshot.",
-    }),
+  API_CA_FILE: setting(certificates.optional(), {
+    text: "File with the certificates (PEM) of the authorities to trust for the API, instead of Node's own. Requires an address with `https://`.",
+  }),
+  ACCOUNT_NAME: setting(name(100, /^(?!\.+$)[\w.-]+$/).default('default'), {
+    text:
+      'Name of the account that the key belongs to. It is in `source.name` of every event, in cursors and in transactional ids. ' +
+      "Each account needs a `TOPIC_PREFIX` of its own: the keys of messages don't contain the account, and `run` refuses to share a prefix. " +
+      "Don't change it later: another name is another account, which starts with an initial snapshot.",
+  }),
 };
 
 /** Returns the definitions of the settings for the API's addresses and for the values of the description's parameters. */
@@ -132,28 +128,28 @@ function addressSettings(description: ApiDescription) {
   const address = oauth2?.token_url ?? loginOf(description)?.path ?? '';
   const loginAddress = `${address.startsWith('http') ? '' : '<base>'}${address}`;
   return {
-    API_BASE_URL: httpAddress()
-      .transform((url) => withoutEnd(withoutSlash(url), root))
-      .optional()
-      .register(ABOUT, {
+    API_BASE_URL: setting(
+      httpAddress()
+        .transform((url) => withoutEnd(withoutSlash(url), root))
+        .optional(),
+      {
         text:
           `Address of the API${root && `, with or without a trailing \`${root}\` (the staging server's address ends in it)`}. Lists are requested at \`<base>${root}/<resource>\`. ` +
           "With `API_DESCRIPTION`: each `path` of the description is appended to it, after the address's own path if there is one. If the paths of all lists and of the login begin with the same part, such as `/v1`, the address may end in that part.",
-        isPerAccount: true,
         needed: { in: 'api', advice: 'it is the address of the API, such as https://api.example' },
-      }),
-    API_LOGIN_URL: httpAddress()
-      .optional()
-      .register(ABOUT, {
-        text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`; with \`API_DESCRIPTION\`, if it is not that of the description's \`login\` or \`oauth2\`.`,
-        isPerAccount: true,
-      }),
-    ...(named(parameters, parameterSetting, (parameter) =>
-      text.optional().register(ABOUT, {
-        text: `Value of \`{${parameter}}\` in the description.`,
-        isPerAccount: true,
-        needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
-      }),
+      },
+    ),
+    API_LOGIN_URL: setting(httpAddress().optional(), {
+      text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`; with \`API_DESCRIPTION\`, if it is not that of the description's \`login\` or \`oauth2\`.`,
+    }),
+    ...(Object.fromEntries(
+      parameters.map((parameter) => [
+        parameterSetting(parameter),
+        setting(text.optional(), {
+          text: `Value of \`{${parameter}}\` in the description.`,
+          needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
+        }),
+      ]),
     ) as object),
   };
 }
@@ -174,151 +170,130 @@ function withoutEnd(url: string, end: string): string {
   return end !== '' && url.endsWith(end) ? withoutSlash(url.slice(0, -end.length)) : url;
 }
 
-/** Builds an object with one entry for each item: the name of the item's setting and the setting's parser. */
-function named<T>(
-  items: readonly T[],
-  nameOf: (item: T) => string,
-  parserOf: (item: T) => z.ZodType,
-) {
-  return Object.fromEntries(items.map((item) => [nameOf(item), parserOf(item)]));
-}
-
 const KAFKA = {
-  KAFKA_BROKERS: brokers.optional().register(ABOUT, {
+  KAFKA_BROKERS: setting(brokers.optional(), {
     text: 'Brokers to connect to first, as `host:port`, separated by commas.',
     needed: { in: 'kafka', advice: 'it is host:port of one or more brokers' },
   }),
-  KAFKA_SSL: oneOf('true', 'false').default('false').register(ABOUT, {
+  KAFKA_SSL: setting(oneOf('true', 'false').default('false'), {
     text: '`true`: connect with TLS.',
   }),
-  KAFKA_SSL_CA_FILE: certificates.optional().register(ABOUT, {
+  KAFKA_SSL_CA_FILE: setting(certificates.optional(), {
     text:
       "File with the certificates (PEM) of the authorities to trust for the brokers, instead of Node's own. " +
       "For `KAFKA_OAUTH_TOKEN_URL` these certificates are trusted in addition to Node's own. Requires `KAFKA_SSL=true`.",
   }),
-  KAFKA_SSL_CERT_FILE: certificates.optional().register(ABOUT, {
+  KAFKA_SSL_CERT_FILE: setting(certificates.optional(), {
     text: "File with the client's certificate (PEM), followed by its intermediate certificates. Requires `KAFKA_SSL_KEY_FILE` and `KAFKA_SSL=true`.",
   }),
-  KAFKA_SSL_KEY_FILE: privateKey.optional().register(ABOUT, {
+  KAFKA_SSL_KEY_FILE: setting(privateKey.optional(), {
     text: 'File with the private key of the certificate in `KAFKA_SSL_CERT_FILE` (PEM).',
   }),
-  KAFKA_SSL_KEY_PASSWORD: secret.optional().register(ABOUT, {
+  KAFKA_SSL_KEY_PASSWORD: setting(secret.optional(), {
     text: 'Password of the private key in `KAFKA_SSL_KEY_FILE`, if the key is encrypted.',
     secret: 'password',
   }),
-  KAFKA_SASL_MECHANISM: oneOf(
-    'plain',
-    'scram-sha-256',
-    'scram-sha-512',
-    'oauthbearer',
-    'aws-msk-iam',
-  )
-    .optional()
-    .register(ABOUT, {
+  KAFKA_SASL_MECHANISM: setting(
+    oneOf('plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer', 'aws-msk-iam').optional(),
+    {
       text:
         'How to log in to the brokers; unset: no login. `plain`, `scram-sha-256` and `scram-sha-512` require ' +
         '`KAFKA_SASL_USERNAME` and `KAFKA_SASL_PASSWORD`; `oauthbearer` requires the settings that begin with `KAFKA_OAUTH_`; ' +
         '`aws-msk-iam` requires `KAFKA_SSL=true`, AWS credentials, and the package `aws-msk-iam-sasl-signer-js` installed beside this one. ' +
         'Examples: [security.md](security.md#managed-clusters).',
-    }),
-  KAFKA_SASL_USERNAME: text.optional().register(ABOUT, { text: 'User name at the brokers.' }),
-  KAFKA_SASL_PASSWORD: secret.optional().register(ABOUT, {
+    },
+  ),
+  KAFKA_SASL_USERNAME: setting(text.optional(), { text: 'User name at the brokers.' }),
+  KAFKA_SASL_PASSWORD: setting(secret.optional(), {
     text: 'Password at the brokers.',
     secret: 'password',
   }),
-  KAFKA_OAUTH_TOKEN_URL: httpAddress({ isQueryAllowed: true })
-    .optional()
-    .register(ABOUT, {
-      text:
-        "Address of the identity provider's token endpoint, which issues access tokens for the brokers (OAuth 2, client credentials). " +
-        'With `http://` the client secret crosses the network in clear text, and a warning says so.',
-    }),
-  KAFKA_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
+  KAFKA_OAUTH_TOKEN_URL: setting(httpAddress({ isQueryAllowed: true }).optional(), {
+    text:
+      "Address of the identity provider's token endpoint, which issues access tokens for the brokers (OAuth 2, client credentials). " +
+      'With `http://` the client secret crosses the network in clear text, and a warning says so.',
+  }),
+  KAFKA_OAUTH_CLIENT_ID: setting(text.optional(), {
     text: 'OAuth 2 client id of this service at the identity provider.',
   }),
-  KAFKA_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
+  KAFKA_OAUTH_CLIENT_SECRET: setting(secret.optional(), {
     text: 'OAuth 2 client secret of this service at the identity provider.',
     secret: 'client secret',
   }),
-  KAFKA_OAUTH_SCOPE: text.optional().register(ABOUT, {
+  KAFKA_OAUTH_SCOPE: setting(text.optional(), {
     text: 'Scopes to request, with spaces between; unset: none.',
   }),
-  KAFKA_OAUTH_EXTENSIONS: saslExtensions.optional().register(ABOUT, {
+  KAFKA_OAUTH_EXTENSIONS: setting(saslExtensions.optional(), {
     text: 'SASL extensions that are sent with each token, as `name=value` separated by commas, such as `logicalCluster=lkc-1,identityPoolId=pool-2`.',
   }),
-  AWS_REGION: text.optional().register(ABOUT, {
+  AWS_REGION: setting(text.optional(), {
     text: "Region of the cluster for `aws-msk-iam`, if the host names in `KAFKA_BROKERS` don't contain it. It is AWS's own variable.",
   }),
 };
 
 const SCHEMA_REGISTRY = {
-  SCHEMA_REGISTRY_URL: httpAddress()
-    .transform(withoutSlash)
-    .optional()
-    .register(ABOUT, {
-      text: "Address of a registry with Confluent's API, including the path (Apicurio's ends in `/apis/ccompat/v7`).",
-      needed: {
-        in: 'registry',
-        advice: 'it is the address of the schema registry, such as http://127.0.0.1:8081',
-      },
-    }),
-  SCHEMA_REGISTRY_USERNAME: text.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_URL: setting(httpAddress().transform(withoutSlash).optional(), {
+    text: "Address of a registry with Confluent's API, including the path (Apicurio's ends in `/apis/ccompat/v7`).",
+    needed: {
+      in: 'registry',
+      advice: 'it is the address of the schema registry, such as http://127.0.0.1:8081',
+    },
+  }),
+  SCHEMA_REGISTRY_USERNAME: setting(text.optional(), {
     text: 'User name at the registry (HTTP Basic); unset: none is sent. At Confluent Cloud it is an API key that was created for its Schema Registry.',
   }),
-  SCHEMA_REGISTRY_PASSWORD: secret.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_PASSWORD: setting(secret.optional(), {
     text: 'Password at the registry.',
     secret: 'password',
   }),
-  SCHEMA_REGISTRY_TOKEN: secret.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_TOKEN: setting(secret.optional(), {
     text: 'Bearer token for the registry, instead of a user name and a password.',
     secret: 'token',
   }),
-  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: httpAddress({ isQueryAllowed: true })
-    .optional()
-    .register(ABOUT, {
-      text:
-        'Address of the token endpoint that issues bearer tokens for the registry (OAuth 2, client credentials). ' +
-        'With `http://` the client secret crosses the network in clear text, and a warning says so.',
-    }),
-  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: setting(httpAddress({ isQueryAllowed: true }).optional(), {
+    text:
+      'Address of the token endpoint that issues bearer tokens for the registry (OAuth 2, client credentials). ' +
+      'With `http://` the client secret crosses the network in clear text, and a warning says so.',
+  }),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: setting(text.optional(), {
     text: 'OAuth 2 client id for `SCHEMA_REGISTRY_OAUTH_TOKEN_URL`.',
   }),
-  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: setting(secret.optional(), {
     text: 'OAuth 2 client secret for `SCHEMA_REGISTRY_OAUTH_TOKEN_URL`.',
     secret: 'client secret',
   }),
-  SCHEMA_REGISTRY_OAUTH_SCOPE: text.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_OAUTH_SCOPE: setting(text.optional(), {
     text: 'Scopes to request, with spaces between; unset: none.',
   }),
-  SCHEMA_REGISTRY_HEADERS: headers.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_HEADERS: setting(headers.optional(), {
     text: 'Additional headers of each request to the registry: `Name: value`, with commas or line ends between.',
     secret: 'headers',
   }),
-  SCHEMA_REGISTRY_CA_FILE: certificates.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_CA_FILE: setting(certificates.optional(), {
     text:
       "File with the certificates (PEM) of the authorities to trust for the registry, instead of Node's own. " +
       "For `SCHEMA_REGISTRY_OAUTH_TOKEN_URL` these certificates are trusted in addition to Node's own. Requires an address with `https://`.",
   }),
-  SCHEMA_REGISTRY_CERT_FILE: certificates.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_CERT_FILE: setting(certificates.optional(), {
     text: 'File with a client certificate (PEM), followed by its intermediate certificates. Requires `SCHEMA_REGISTRY_KEY_FILE` and an address with `https://`.',
   }),
-  SCHEMA_REGISTRY_KEY_FILE: privateKey.optional().register(ABOUT, {
+  SCHEMA_REGISTRY_KEY_FILE: setting(privateKey.optional(), {
     text: 'File with the private key of the certificate in `SCHEMA_REGISTRY_CERT_FILE` (PEM, not encrypted).',
   }),
 };
 
 const PROXIES = {
-  HTTP_PROXY: proxy.optional().register(ABOUT, {
+  HTTP_PROXY: setting(proxy.optional(), {
     text:
       'Address of the proxy for `http://` addresses, such as `http://proxy.example:3128` or `http://user:password@proxy.example:3128` ' +
       '(special characters as `%XX`); also for `https://` addresses while `HTTPS_PROXY` is unset.',
     secret: 'address of the proxy',
   }),
-  HTTPS_PROXY: proxy.optional().register(ABOUT, {
+  HTTPS_PROXY: setting(proxy.optional(), {
     text: 'Address of the proxy for `https://` addresses. TLS is negotiated with the server itself, through the proxy.',
     secret: 'address of the proxy',
   }),
-  NO_PROXY: text.optional().register(ABOUT, {
+  NO_PROXY: setting(text.optional(), {
     text:
       'Hosts that are reached without a proxy, with commas or spaces between. `example.com` includes all its subdomains, ' +
       '`host:port` is one port; IP addresses, ranges such as `10.0.0.0/8`, and `*` for all hosts are allowed too.',
@@ -326,39 +301,36 @@ const PROXIES = {
 };
 
 const topicSettings = ({ api, lists }: ApiDescription) => ({
-  TOPIC_PREFIX: name(200)
-    .default(api)
-    .register(ABOUT, {
-      text: `Prefix of the topics' names, as in \`${api}.${lists[0]!.name}\`. The default is the name of the API (\`api\` of the description).`,
-      isPerAccount: true,
-    }),
-  TOPIC_PARTITIONS: integer(1, 10_000).default(6).register(ABOUT, {
+  TOPIC_PREFIX: setting(name(200).default(api), {
+    text: `Prefix of the topics' names, as in \`${api}.${lists[0]!.name}\`. The default is the name of the API (\`api\` of the description).`,
+  }),
+  TOPIC_PARTITIONS: setting(integer(1, 10_000).default(6), {
     text: 'Number of partitions of the topics that `run` creates. Existing topics keep theirs.',
   }),
-  TOPIC_REPLICATION: integer(1, 100).optional().register(ABOUT, {
+  TOPIC_REPLICATION: setting(integer(1, 100).optional(), {
     text: 'Replication factor of the topics that `run` creates; unset: 3, or the number of brokers if that is smaller.',
   }),
 });
 
 function keyFieldsSettings({ lists }: ApiDescription): object {
   const free = lists.filter(({ one }) => !one);
-  return named(
-    lists,
-    (list) => keyFieldsSetting(list.name),
-    (list) => {
-      const keys = singleReadKeys(list);
-      const rule =
-        keys !== undefined
-          ? `. Only \`${keys.join('` or `')}\` is allowed${keys.length === 1 ? ', which is also the default' : ''}.`
-          : list === free[0]
-            ? ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
-              "Can't be changed once events are published."
-            : `; see \`${keyFieldsSetting(free[0]!.name)}\`.`;
-      return fieldNames.optional().register(ABOUT, {
-        text: `Fields that make up the key of records in \`${list.name}\`${rule}`,
-        isPerAccount: true,
-      });
-    },
+  const ruleOf = (list: ListDescription) => {
+    const keys = singleReadKeys(list);
+    if (keys) {
+      const isDefault = keys.length === 1 ? ', which is also the default' : '';
+      return `. Only \`${keys.join('` or `')}\` is allowed${isDefault}.`;
+    }
+    if (list !== free[0]) return `; see \`${keyFieldsSetting(free[0]!.name)}\`.`;
+    return (
+      ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
+      "Can't be changed once events are published."
+    );
+  };
+  return Object.fromEntries(
+    lists.map((list) => {
+      const text = `Fields that make up the key of records in \`${list.name}\`${ruleOf(list)}`;
+      return [keyFieldsSetting(list.name), setting(fieldNames.optional(), { text })];
+    }),
   );
 }
 
@@ -371,88 +343,67 @@ export function singleReadKeys({ one, keyCandidates }: ListDescription): string[
 }
 
 const readingSettings = (description: ApiDescription, lists: readonly string[]) => ({
-  RESOURCES: resources(lists)
-    .default([...lists])
-    .register(ABOUT, {
-      text: 'Lists to read, separated by commas; the default is all lists of the description. See [resources.md](resources.md).',
-      isPerAccount: true,
-    }),
-  POLL_INTERVAL_MS: milliseconds(100)
-    .optional()
-    .register(ABOUT, {
-      text:
-        'Time from one poll of a list to the next; unset: as often as the quota allows. ' +
-        'For lists without dates: time from one sweep to the next. The lists of an account are not polled all at once: ' +
-        'between its first and its second poll each list waits for a different part of this time.',
-      isPerAccount: true,
-    }),
-  LOOKBACK_MS: milliseconds(0)
-    .default(60_000)
-    .register(ABOUT, {
-      text:
-        `A record that becomes visible up to this long after its ${modificationTimes(description)} is still found, at most this long after it became visible. ` +
-        'For that, one poll per `LOOKBACK_MS` requests the records that were modified since `LOOKBACK_MS` before the previous such poll; the other polls request those since ten seconds before the previous poll.',
-      isPerAccount: true,
-    }),
-  SWEEP_INTERVAL_MS: milliseconds(100)
-    .default(86_400_000)
-    .register(ABOUT, {
-      text:
-        'Time from the start of one sweep of a list with dates to the start of the next; the default is a day. ' +
-        'A sweep reads the whole list and finds deletions. Lists without dates are always read by sweeps.',
-      isPerAccount: true,
-    }),
-  START_FROM: isoInstant.optional().register(ABOUT, {
+  RESOURCES: setting(resources(lists).default([...lists]), {
+    text: 'Lists to read, separated by commas; the default is all lists of the description. See [resources.md](resources.md).',
+  }),
+  POLL_INTERVAL_MS: setting(milliseconds(100).optional(), {
+    text:
+      'Time from one poll of a list to the next; unset: as often as the quota allows. ' +
+      'For lists without dates: time from one sweep to the next. The lists of an account are not polled all at once: ' +
+      'between its first and its second poll each list waits for a different part of this time.',
+  }),
+  LOOKBACK_MS: setting(milliseconds(0).default(60_000), {
+    text:
+      `A record that becomes visible up to this long after its ${modificationTimes(description)} is still found, at most this long after it became visible. ` +
+      'For that, one poll per `LOOKBACK_MS` requests the records that were modified since `LOOKBACK_MS` before the previous such poll; the other polls request those since ten seconds before the previous poll.',
+  }),
+  SWEEP_INTERVAL_MS: setting(milliseconds(100).default(86_400_000), {
+    text:
+      'Time from the start of one sweep of a list with dates to the start of the next; the default is a day. ' +
+      'A sweep reads the whole list and finds deletions. Lists without dates are always read by sweeps.',
+  }),
+  START_FROM: setting(isoInstant.optional(), {
     text:
       'ISO 8601 date, or time with its zone (`2025-01-31`, `2025-01-31T08:00Z`). In lists with dates, the initial snapshot reads ' +
       'only records that were modified at that time or later; unset: all.',
-    isPerAccount: true,
   }),
-  PAGE_SIZE: integer(MIN_PAGE_SIZE, maxPageSize(description), ' (pages overlap)')
-    .default(maxPageSize(description))
-    .register(ABOUT, {
+  PAGE_SIZE: setting(
+    integer(MIN_PAGE_SIZE, maxPageSize(description), ' (pages overlap)').default(
+      maxPageSize(description),
+    ),
+    {
       text:
         'Page size: number of records that a request asks for, in lists whose requests contain the page size. The default, which is also the maximum, is the smallest `limit` of all lists of the description, but at least 21; ' +
         '1000 if no list has a `limit`.',
-      isPerAccount: true,
-    }),
-  DELETE_LIMIT_PERCENT: percent.default(5).register(ABOUT, {
+    },
+  ),
+  DELETE_LIMIT_PERCENT: setting(percent.default(5), {
     text:
       "When more than this share of a list's records (and more than 20), or more than a third of them (and more than 2), " +
       'go missing between two full scans, no deletion is published, and an error is logged. 100 publishes all deletions.',
-    isPerAccount: true,
   }),
-  DELETE_PROOF_MS: milliseconds(0, 86_400_000)
-    .default(60_000)
-    .register(ABOUT, {
-      text:
-        'How long a record has to stay missing before its deletion is published: if the API leaves out records for a shorter time, no deletion is published. ' +
-        'See [resources.md](resources.md#deletions).',
-      isPerAccount: true,
-    }),
-  CERTIFICATE_INTERVAL_MS: milliseconds(100).default(60_000).register(ABOUT, {
+  DELETE_PROOF_MS: setting(milliseconds(0, 86_400_000).default(60_000), {
+    text:
+      'How long a record has to stay missing before its deletion is published: if the API leaves out records for a shorter time, no deletion is published. ' +
+      'See [resources.md](resources.md#deletions).',
+  }),
+  CERTIFICATE_INTERVAL_MS: setting(milliseconds(100).default(60_000), {
     text: 'Shortest time from one [certificate](certificates.md) of a list to the next.',
   }),
-  KEY_FORMAT: oneOf('text', 'avro')
-    .default('text')
-    .register(ABOUT, {
-      text:
-        'How keys are encoded in the topics of records and status changes: `text`, or `avro`, an Avro record with a string for each ' +
-        'key field under the subject `<topic>-key`, which [sinks of Debezium](consumers.md#from-kafka-connect) require. ' +
-        "Either way the text of the key determines the partition. Can't be changed once events are published. " +
-        'Set `avro` only when all instances have a version that knows this setting: an older one misreads such keys.',
-      isPerAccount: true,
-    }),
+  KEY_FORMAT: setting(oneOf('text', 'avro').default('text'), {
+    text:
+      'How keys are encoded in the topics of records and status changes: `text`, or `avro`, an Avro record with a string for each ' +
+      'key field under the subject `<topic>-key`, which [sinks of Debezium](consumers.md#from-kafka-connect) require. ' +
+      "Either way the text of the key determines the partition. Can't be changed once events are published. " +
+      'Set `avro` only when all instances have a version that knows this setting: an older one misreads such keys.',
+  }),
   ...keyFieldsSettings(description),
-  VOLATILE_FIELDS: pointers(lists)
-    .default([])
-    .register(ABOUT, {
-      text:
-        `Fields that cause no event when only they change, as ${pointerExamples(lists, '`')} (JSON Pointers without ` +
-        'array indexes: an array on the path means each of its elements), separated by commas. ' +
-        'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
-      isPerAccount: true,
-    }),
+  VOLATILE_FIELDS: setting(pointers(lists).default([]), {
+    text:
+      `Fields that cause no event when only they change, as ${pointerExamples(lists, '`')} (JSON Pointers without ` +
+      'array indexes: an array on the path means each of its elements), separated by commas. ' +
+      'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
+  }),
 });
 
 function modificationTimes({ lists }: ApiDescription): string {
@@ -469,34 +420,24 @@ function maxPageSize({ lists }: ApiDescription): number {
 function quotaSettings(description: ApiDescription) {
   const { perMinute, scope, login } = describedQuota(description);
   return {
-    QUOTA_PER_MINUTE: integer(1, 1_000_000)
-      .default(perMinute)
-      .register(ABOUT, {
-        text:
-          "Number of list requests that the API allows in any 60 seconds. The default is the smallest limit of the description's `quota`, as requests a minute. " +
-          'This setting replaces that limit alone. These stay in force: limits per second, the `quota` of a single list, and limits `per list` where `quota` also has limits `per key`.',
-        isPerAccount: true,
-      }),
-    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(login.perMinute).register(ABOUT, {
-      text: 'Number of logins that the API allows in any 60 seconds. The default is `quota` of the `login` in the description, or 10.',
-      isPerAccount: true,
+    QUOTA_PER_MINUTE: setting(integer(1, 1_000_000).default(perMinute), {
+      text:
+        "Number of list requests that the API allows in any 60 seconds. The default is the smallest limit of the description's `quota`, as requests a minute. " +
+        'This setting replaces that limit alone. These stay in force: limits per second, the `quota` of a single list, and limits `per list` where `quota` also has limits `per key`.',
     }),
-    QUOTA_SCOPE: oneOf('endpoint', 'key')
-      .default(scope)
-      .register(ABOUT, {
-        text:
-          'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together. ' +
-          'The default follows from `quota` of the description: `endpoint` if all its limits are `per list`, otherwise `key`.',
-        isPerAccount: true,
-      }),
-    INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
-      .default(73)
-      .register(ABOUT, {
-        text:
-          'Percentage of the quota for the initial snapshot of a list with dates. Until the snapshot ends, polls have the rest of the quota, and the snapshot also gets ' +
-          'the requests that polls leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
-        isPerAccount: true,
-      }),
+    LOGIN_QUOTA_PER_MINUTE: setting(integer(1, 1_000_000).default(login.perMinute), {
+      text: 'Number of logins that the API allows in any 60 seconds. The default is `quota` of the `login` in the description, or 10.',
+    }),
+    QUOTA_SCOPE: setting(oneOf('endpoint', 'key').default(scope), {
+      text:
+        'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together. ' +
+        'The default follows from `quota` of the description: `endpoint` if all its limits are `per list`, otherwise `key`.',
+    }),
+    INITIAL_SNAPSHOT_PERCENT: setting(integer(1, 95).default(73), {
+      text:
+        'Percentage of the quota for the initial snapshot of a list with dates. Until the snapshot ends, polls have the rest of the quota, and the snapshot also gets ' +
+        'the requests that polls leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+    }),
   };
 }
 
@@ -504,70 +445,51 @@ const personalFieldsSettings = ({ lists }: ApiDescription, names: readonly strin
   const typed = lists.filter(({ types }) => types !== undefined).map((list) => list.name);
   const onlyTexts = typed.length > 0 ? ` In ${typed.join(', ')}, only text fields.` : '';
   return {
-    PII_DROP: fields(names)
-      .default([])
-      .register(ABOUT, {
-        text:
-          `Fields to leave out before anything is published or stored, as ${fieldExamples(names, '`')} ` +
-          '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of `PII_DROP`, `PII_MASK` and `PII_HMAC`.',
-        isPerAccount: true,
-      }),
-    PII_MASK: fields(names)
-      .default([])
-      .register(ABOUT, {
-        text: `Fields whose value is replaced by \`***\`.${onlyTexts}`,
-        isPerAccount: true,
-      }),
-    PII_HMAC: fields(names)
-      .default([])
-      .register(ABOUT, {
-        text: `Fields whose value is replaced by its HMAC, so that equal values stay equal.${onlyTexts} Requires \`PII_HMAC_KEY\`.`,
-        isPerAccount: true,
-      }),
+    PII_DROP: setting(fields(names).default([]), {
+      text:
+        `Fields to leave out before anything is published or stored, as ${fieldExamples(names, '`')} ` +
+        '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of `PII_DROP`, `PII_MASK` and `PII_HMAC`.',
+    }),
+    PII_MASK: setting(fields(names).default([]), {
+      text: `Fields whose value is replaced by \`***\`.${onlyTexts}`,
+    }),
+    PII_HMAC: setting(fields(names).default([]), {
+      text: `Fields whose value is replaced by its HMAC, so that equal values stay equal.${onlyTexts} Requires \`PII_HMAC_KEY\`.`,
+    }),
     ...PERSONAL_FIELDS,
   };
 };
 
 const PERSONAL_FIELDS = {
-  PII_HMAC_KEY: hmacKey.optional().register(ABOUT, {
+  PII_HMAC_KEY: setting(hmacKey.optional(), {
     text: 'Secret key of the HMAC of `PII_HMAC`: 16 characters or more, and random.',
     secret: 'key',
-    isPerAccount: true,
   }),
 };
 
 const PROCESS = {
-  ACCOUNTS_DIR: text.optional().register(ABOUT, {
+  ACCOUNTS_DIR: setting(text.optional(), {
     text: 'Folder with a file `<account>.env` for each account of a [fleet](fleet.md); unset: one account, with these settings.',
   }),
-  INSTANCE_NAME: name(100).optional().register(ABOUT, {
+  INSTANCE_NAME: setting(name(100).optional(), {
     text: "Name of this process in a fleet; unset: the host's name and a random suffix.",
   }),
-  STATE_DIR: text.default('.cellarstream').register(ABOUT, {
+  STATE_DIR: setting(text.default('.cellarstream'), {
     text: 'Folder for the store of published records, a cache that is rebuilt from Kafka, and for the times of recent requests. Only one process can use it at a time.',
   }),
-  HTTP_HOST: hostName.default('127.0.0.1').register(ABOUT, {
+  HTTP_HOST: setting(hostName.default('127.0.0.1'), {
     text: 'Address that the status page, health and metrics listen on.',
   }),
-  HTTP_PORT: integer(0, 65_535).default(9_464).register(ABOUT, {
+  HTTP_PORT: setting(integer(0, 65_535).default(9_464), {
     text: 'Port of the status page, health and metrics; 0 takes any free port.',
   }),
-  LOG_LEVEL: oneOf(...LOG_LEVELS)
-    .default('info')
-    .register(ABOUT, {
-      text: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.',
-    }),
+  LOG_LEVEL: setting(oneOf(...LOG_LEVELS).default('info'), {
+    text: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.',
+  }),
 };
 
 /** Settings that are the same for every API description. */
-const FIXED = {
-  ...API,
-  ...KAFKA,
-  ...SCHEMA_REGISTRY,
-  ...PROXIES,
-  ...PERSONAL_FIELDS,
-  ...PROCESS,
-};
+const FIXED = { ...API, ...KAFKA, ...SCHEMA_REGISTRY, ...PROXIES, ...PERSONAL_FIELDS, ...PROCESS };
 const FIXED_NAMES = Object.keys(FIXED) as (keyof typeof FIXED)[];
 
 /** Settings that hold a secret. Alternatively, `<name>_FILE` may hold the path of a file that contains the secret. */
@@ -577,6 +499,13 @@ export const SECRETS: readonly (keyof typeof FIXED)[] = FIXED_NAMES.filter(
 
 /** Settings that hold the path of a file; the file's content becomes their value. */
 export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'));
+
+/** Sections whose settings an account's file may contain, except {@link OF_INSTANCE}. The other settings belong to the instance. */
+const ACCOUNT_SECTIONS = ['The API', 'Topics', 'Reading', 'Quota', 'Personal fields'] as const;
+const OF_INSTANCE = [
+  ...['API_DESCRIPTION', 'MEASURED', 'ACCOUNT_NAME', 'TOPIC_PARTITIONS', 'TOPIC_REPLICATION'],
+  'CERTIFICATE_INTERVAL_MS',
+];
 
 function settingTable(description: ApiDescription) {
   const lists = description.lists.map((list) => list.name);
@@ -619,15 +548,25 @@ function settingTable(description: ApiDescription) {
     /** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
-    names: [...all, ...SECRETS.map((each) => `${each}_FILE`)] as readonly string[],
+    names: withFileNames(all),
     /** Names of the settings that at least one command requires. */
     needed: all.filter(
       (setting) =>
         about(setting).needed !== undefined && !unused.some((credential) => credential === setting),
     ),
-    /** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
-    perAccount: all.filter((setting) => about(setting).isPerAccount),
+    /** Names of the settings that an account's file may set, `*_FILE` names of secrets included. */
+    perAccount: withFileNames(
+      ACCOUNT_SECTIONS.flatMap((title) => Object.keys(sections[title])).filter(
+        (setting) => !OF_INSTANCE.includes(setting),
+      ),
+    ),
   };
+}
+
+/** Returns the names, and after them the `*_FILE` names of the secrets among them. */
+function withFileNames(names: readonly string[]): readonly string[] {
+  const secrets = SECRETS.filter((secret) => names.includes(secret));
+  return [...names, ...secrets.map((secret) => `${secret}_FILE`)];
 }
 
 /** The settings for an API with a certain description. */

@@ -87,12 +87,13 @@ export type {
   KnownMember,
   KnownRun,
   PageRecord,
+  PageRun,
   PayloadDigest,
   RecordBytes,
   RecordFacts,
   RecordImage,
 } from '../streams/records/page-record.ts';
-export type { PagePart, PageRecords, PageRun } from '../streams/records/page-records.ts';
+export type { PagePart, PageRecords } from '../streams/records/page-records.ts';
 export type { KeyIndex } from '../streams/records/key-index.ts';
 
 // Diff

@@ -4,10 +4,9 @@ import { pointerNames, valueAt } from '../schemas/json/json.ts';
 import type { ListDescription } from '../description/description.ts';
 import { diff } from '../streams/diff/diff.ts';
 import type { Difference, DiffOptions, ReadRecords } from '../streams/diff/diff.ts';
-import { newestReads } from '../streams/diff/newest.ts';
+import { NewestReads } from '../streams/diff/newest.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
-import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts';
-import type { PageRun } from '../streams/records/page-records.ts';
+import type { ImageCodec, KeyedRecord, PageRun } from '../streams/records/page-record.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import type { StoreReads } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
@@ -145,7 +144,7 @@ export function compareBatches(
       },
       images,
       isNew,
-      newest: newestReads(clock),
+      newest: new NewestReads(clock),
       confirmations,
       hideStored: personal?.hideStored,
       stamps,

@@ -4,7 +4,7 @@ import { pageLanes } from '../../src/account/page-lane.ts';
 import type { ListDescription } from '../../src/description/description.ts';
 import { readingRules } from '../../src/description/levels.ts';
 import { parseDescription } from '../../src/description/read-description.ts';
-import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { ListQuery } from '../../src/streams/http/request-plan.ts';
 import { nextSweep, NO_SWEEP, sweepAfter } from '../../src/streams/paging/sweep-progress.ts';
 import type { ScanTrouble } from '../../src/streams/paging/scan-trouble.ts';
@@ -41,7 +41,7 @@ interface Options {
 
 /** Scans the list in virtual time. */
 function scanned(list: ListDescription, { query = {}, rows, counted = rows }: Options) {
-  const clock = logicalClock();
+  const clock = new LogicalClock();
   const asked: string[] = [];
   const troubles: ScanTrouble[] = [];
   const totals: (number | undefined)[] = [];

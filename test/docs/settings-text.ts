@@ -3,7 +3,7 @@ import { ACCEPTED } from '../../src/config/setting-parsers.ts';
 import { SECRETS, settingsFor } from '../../src/config/settings.ts';
 import type { Name, Need } from '../../src/config/settings.ts';
 
-const { sections: SECTIONS, schema, about, needed: NEEDED } = settingsFor(WINE);
+const { sections: SECTIONS, schema, about, needed: NEEDED, perAccount } = settingsFor(WINE);
 
 /** A row of docs/settings.md, and a paragraph of .env.example. */
 interface Row {
@@ -121,11 +121,7 @@ function exceptionOf(name: string): string {
 
 function tableRow(row: Row): string {
   const value = row.default === '' ? 'unset' : `\`${row.default}\``;
-  const setting = row.name.replace(/_FILE$/, '');
-  const isPerAccount = [row.name, setting].some(
-    (name) => name in schema.shape && about(name).isPerAccount,
-  );
-  return `| \`${row.name}\`${isPerAccount ? ' *' : ''} | ${value} | ${row.meaning} |`;
+  return `| \`${row.name}\`${perAccount.includes(row.name) ? ' *' : ''} | ${value} | ${row.meaning} |`;
 }
 
 function commentedLine({ name, default: value, meaning }: Row): string {

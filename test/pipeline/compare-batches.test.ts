@@ -12,7 +12,7 @@ import { ResponseLayout } from '../../src/streams/decode/response-layout.ts';
 import type { DecodedPage } from '../../src/streams/decode/response.ts';
 import { Body } from '../../src/streams/http/body.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
-import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { splitPageRecords } from '../../src/streams/records/records.ts';
 import { storedRuns } from '../support/stored-runs.ts';
@@ -49,7 +49,7 @@ describe('a page whose turn has come', () => {
   /** What is looked at as a run, and what one by one. */
   const compared = async (page: readonly number[], isLive = true) => {
     const split = splitPageRecords(decoded(page, [run!]));
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const span = clock.answered(clock.begin());
     const settle = () => undefined;
     const batch: RefetchBatch = { lane: 'reread', ...split, span, settle };

@@ -4,7 +4,7 @@ import { compareBatches } from '../../src/pipeline/compare-batches.ts';
 import type { ReadBatch } from '../../src/pipeline/reads/read-batch.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
-import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import { MAX_LAG_MS } from '../../src/streams/http/response-age.ts';
 import { PUBLISHED } from '../../src/streams/records/page-record.ts';
 import { keyedRecord, WINE_STAMPS } from '../support/records.ts';
@@ -35,7 +35,7 @@ interface More {
 /** A list that shows its deleted records, as it is read page after page; each is an hour later than the one before. */
 function list(deletedBy: JsonObject = { at: '/deleted', is: true }) {
   const images = new Map<string, Buffer>();
-  const clock = logicalClock();
+  const clock = new LogicalClock();
   let now = 0;
   const confirmations = new Confirmations({ now: () => now });
   const compare = compareBatches({

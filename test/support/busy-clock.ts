@@ -1,6 +1,5 @@
-import { logicalClock } from '../../src/streams/http/logical-clock.ts';
-import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 
 /** By it every read may be beside others that are not settled: for spans that no read was made for. */
 export const busyClock = (): LogicalClock =>
-  Object.assign(logicalClock(), { overlaps: () => true });
+  Object.assign(new LogicalClock(), { overlaps: () => true });

@@ -16,9 +16,8 @@ import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
 import type { Answer } from '../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../src/streams/http/page-request.ts';
-import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../src/streams/http/page-plan.ts';
-import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { TokenSource } from '../../src/streams/http/token.ts';
 import { parsingDecoder } from '../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../src/streams/decode/decoder.ts';
@@ -89,7 +88,7 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
     token$: of({ text: 't', askedAt: 0, lifeMs: 1e9, serverTime: START }),
   };
   const list = (): ApiList => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     return {
       clock,
       plan: new PagePlan(),

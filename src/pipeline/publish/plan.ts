@@ -14,8 +14,7 @@ import {
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import { withHiddenFields } from '../../streams/diff/change.ts';
-import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { PageRun } from '../../streams/records/page-records.ts';
+import type { KeyedRecord, PageRun } from '../../streams/records/page-record.ts';
 import { newRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';

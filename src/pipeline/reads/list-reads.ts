@@ -10,7 +10,7 @@ import type { Published } from '../../observe/hooks.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
+import { MAX_BACK_MS, ServerClock } from '../../streams/http/server-clock.ts';
 import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import { ignoredFields } from '../../streams/paging/standstill.ts';
@@ -90,7 +90,7 @@ export class ListReads {
   /** Results of all reads of the list, in the order of their arrival; never completes. */
   readonly batches$: Observable<ReadBatch>;
   readonly #options: ListReadsOptions;
-  readonly #clock = serverClock();
+  readonly #clock = new ServerClock();
   readonly #single: SingleRecords;
   readonly #openPageLane: ReturnType<typeof pageLanes>;
   readonly #certificates = new CertificateRequests();

@@ -7,9 +7,8 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import type { Elements } from '../../schemas/json/json-bytes.ts';
 import type { Body } from '../http/body.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
+import { PageRecord, PageRun, payloadDigest, PUBLISHED } from '../records/page-record.ts';
 import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
-import { PageRun } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 import type { Stamps } from '../records/stamps.ts';
 

@@ -23,8 +23,7 @@ import { inSteps, waitFor } from '../flow/steps.ts';
 import type { Steps } from '../flow/steps.ts';
 import { loggableAddress } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
-import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
-import type { LogicalClock } from '../http/logical-clock.ts';
+import { LogicalClock } from '../http/logical-clock.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import { pageRequest } from '../http/page-request.ts';
 import { RequestPlan } from '../http/request-plan.ts';
@@ -420,7 +419,7 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
 
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { list, keyOf, logicalClock = newLogicalClock() } = options;
+  const { list, keyOf, logicalClock = new LogicalClock() } = options;
   const { stamps = new Stamps(list) } = options;
   const requests = new RequestPlan(options);
   const request = pageRequest(requests, { ...options, logicalClock });

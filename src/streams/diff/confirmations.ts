@@ -41,17 +41,11 @@ export interface Unconfirmed {
    * Whether this response is the first to show the record in a state that is, or may be, earlier than the published one. False in two
    * cases:
    *
-   * - The record already waits for its second read. (If `maxWaiting` records wait, no further record counts as waiting.)
+   * - The record already waits for its second read. (If {@link MAX_WAITING} records wait, no further record counts as waiting.)
    * - The record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
-
-/**
- * Why a record has to be confirmed by a second read before it is published. `reversion`: it shows an earlier state than the published one,
- * or may do so because its response is old. `start`: the process has just started, and an earlier process may have published a newer state.
- */
-type Doubt = 'reversion' | 'start';
 
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
@@ -67,11 +61,6 @@ export interface ConfirmationsOptions {
     readonly deletions: boolean;
     readonly newestStamp: number | undefined;
   };
-  /**
-   * Maximum number of records for which the beginning of the wait for a second read is stored. A further record that needs a second read is
-   * not published either, but its wait begins only at a later read, once another wait has ended. Default 50,000.
-   */
-  readonly maxWaiting?: number;
 }
 
 type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
@@ -83,17 +72,17 @@ interface Waiting {
 }
 
 /** A replaced image, and the local time when it was replaced, in epoch ms. */
-interface Replaced {
-  readonly image: ReplacedImage;
+interface Replaced extends ReplacedImage {
   readonly at: number;
 }
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records that wait for a second read, because they were read in an earlier state than the published one; about 100 bytes
- * each. If it is too small, some of these records are published later.
+ * Maximum number of records for which the beginning of the wait for a second read is stored, about 100 bytes each. A further record that
+ * needs a second read is not published either, but its wait begins only at a later read, once another wait has ended. If the number is too
+ * small, such records are published later.
  */
-const MAX_WAITING = 50_000;
+export const MAX_WAITING = 50_000;
 /**
  * Maximum number of remembered keys of deleted records, about 100 bytes each. If it is too small, a lagging replica may bring back deleted
  * records.
@@ -130,12 +119,11 @@ const MAX_IMAGES = 4;
  * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
  *   time is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task, and its size is bounded. If `maxWaiting` records already wait for a second
+ * The state is held in memory while the process owns the task, and its size is bounded. If {@link MAX_WAITING} records already wait for a second
  * read, another record that needs one is not published either: its published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
-  readonly #maxWaiting: number;
   readonly #startedAt: number;
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
@@ -153,13 +141,10 @@ export class Confirmations {
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
-  constructor(options: ConfirmationsOptions) {
-    const { now, inherited = NOTHING } = options;
-    const { maxWaiting = MAX_WAITING } = options;
+  constructor({ now, inherited = NOTHING }: ConfirmationsOptions) {
     this.#now = now;
     this.#startedAt = now();
     this.#inherited = inherited;
-    this.#maxWaiting = maxWaiting;
   }
 
   /** Whether any record is held back until a second read confirms its content. */
@@ -186,8 +171,7 @@ export class Confirmations {
       this.#waiting.delete(key);
       return undefined;
     }
-    if (first || this.#waiting.size < this.#maxWaiting)
-      this.#waiting.set(key, { since, updatedAt });
+    if (first || this.#waiting.size < MAX_WAITING) this.#waiting.set(key, { since, updatedAt });
     return { key, from, isReversion: !first && doubt === 'reversion' };
   }
 
@@ -215,7 +199,7 @@ export class Confirmations {
     if (!replaced) return;
     const earlier = (this.#replaced.get(key) ?? []).filter(({ at }) => now - at < MAX_LAG_MS);
     this.#replaced.delete(key); // so that the key is inserted last
-    this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
+    this.#replaced.set(key, [{ ...replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
   /** Remembers, with the local time, that a record is published as new. */
@@ -244,7 +228,12 @@ export class Confirmations {
     dropOldest(this.#deleted, MAX_DELETED);
   }
 
-  #doubt(sighting: Sighting): Doubt | undefined {
+  /**
+   * Returns why a record has to be confirmed by a second read before it is published, if it has. `reversion`: it shows an earlier state than
+   * the published one, or may do so because its response is old. `start`: the process has just started, and an earlier process may have
+   * published a newer state.
+   */
+  #doubt(sighting: Sighting): 'reversion' | 'start' | undefined {
     const { key, updatedAt, age, published, equals, isHiddenAnew } = sighting;
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
@@ -259,7 +248,7 @@ export class Confirmations {
     }
     if (isNew || isStale(age)) return 'reversion';
     const isReplaced = (this.#replaced.get(key) ?? []).some(
-      ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
+      (image) => age.asOf < image.at + MAX_LAG_MS && equals(image),
     );
     if (isReplaced) return 'reversion';
     return updates && isStarting && !isHiddenAnew() ? 'start' : undefined;

@@ -7,15 +7,14 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { isStale } from '../http/response-age.ts';
 import type { AnswerAge } from '../http/response-age.ts';
 import type { Span } from '../http/logical-clock.ts';
-import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
-import type { PageRun } from '../records/page-records.ts';
+import type { ImageCodec, KeyedRecord, PageRun } from '../records/page-record.ts';
 import type { Stamps } from '../records/stamps.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 import type { Change } from './change.ts';
 import { changedPaths } from './changed-paths.ts';
 import type { Identities } from './changed-paths.ts';
 import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
-import type { NewestReads, Verdict } from './newest.ts';
+import type { NewestReads } from './newest.ts';
 
 /** The last published image of each record. */
 export interface Images {
@@ -131,9 +130,6 @@ export function diff<In extends ReadRecords>(
   const memoryImages = new Map<string, Buffer>();
   const images = options.images ?? memoryImages;
 
-  const judge = (key: string, span: Span | undefined, updatedAt: number | null): Verdict =>
-    span && newest ? newest.judge(key, span, updatedAt) : 'newer';
-
   return map((read) => {
     const { codec = jsonCodec } = options; // read for each page: may be a getter, as the codec changes with the schema
     const decode = (bytes: Buffer) => codec.decode(bytes);
@@ -144,47 +140,45 @@ export function diff<In extends ReadRecords>(
     const unconfirmed: Unconfirmed[] = [];
     const unchanged: KeyedRecord[] = [];
     const refreshed = new Map<string, Buffer>();
-    const { runs = [] } = read;
+    const { runs = [], age } = read;
     const inRuns = runs.reduce((sum, { size }) => sum + size, 0);
-    const { age } = read;
     // A stale response was produced before its request, so it does not show that the content was still the same during the read.
     const span = isStale(age) ? undefined : read.span;
     if (span && inRuns > 0) newest?.sawAll(() => runs.flatMap(({ run }) => run.members), span);
     const waiting = age && confirmations?.isAnyWaiting ? confirmations : undefined;
-    if (waiting && inRuns > 0) {
+    if (waiting) {
       for (const { run } of runs) for (const { key } of run.members) waiting.agreed(key, age!);
     }
-    const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
-      volatile !== undefined &&
-      before !== undefined &&
-      volatile.isSame(decode(before), decode(after));
+    const isRefreshed = (before: Buffer, after: Buffer): boolean =>
+      volatile?.isSame(decode(before), decode(after)) === true;
+    const isNewer = (key: string, updatedAt: number | null): boolean => {
+      if (!read.span || !newest) return true;
+      const verdict = newest.judge(key, read.span, updatedAt);
+      if (verdict === 'undecided') undecided.push(key);
+      return verdict === 'newer';
+    };
+    const staysSame = (record: KeyedRecord) => {
+      unchanged.push(record);
+      if (span) newest?.saw(record.key, span, record.updatedAt, true);
+      waiting?.agreed(record.key, age!);
+    };
 
     for (const each of read.records) {
       const { key, image } = each;
       if (image?.kind === 'published' && !page.has(key)) {
-        unchanged.push(each);
-        if (span) newest?.saw(key, span, each.updatedAt, true);
-        waiting?.agreed(key, age!);
+        staysSame(each);
         continue;
       }
       const after = image?.kind === 'encoded' ? image.bytes : codec.encode(each.json);
       const before = page.get(key) ?? images.get(key);
       const { updatedAt } = each;
       const isEqual = before?.equals(after) ?? false;
-      const same = isEqual || isRefreshed(before, after);
-      if (same) {
-        unchanged.push(each);
+      if (isEqual || (before && isRefreshed(before, after))) {
         if (!isEqual) refreshed.set(key, after);
-        waiting?.agreed(key, age!);
-      } else {
-        const verdict = judge(key, read.span, updatedAt);
-        if (verdict === 'undecided') undecided.push(key);
-        if (verdict !== 'newer') continue;
-      }
-      if (same) {
-        if (span) newest?.saw(key, span, updatedAt, true);
+        staysSame(each);
         continue;
       }
+      if (!isNewer(key, updatedAt)) continue;
       const op = before ? 'u' : isNew(each) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
       const change = new DecodedChange({ key, op, images: pair, updatedAt }, decoding);
@@ -198,9 +192,9 @@ export function diff<In extends ReadRecords>(
           return !!hidden && hidden !== change.before && isAsRead(codec.encode(hidden));
         };
         const sighting = { key, updatedAt, age, published, equals, isHiddenAnew };
-        const waiting = confirmations.unconfirmed(sighting);
-        if (waiting) {
-          unconfirmed.push(waiting);
+        const heldBack = confirmations.unconfirmed(sighting);
+        if (heldBack) {
+          unconfirmed.push(heldBack);
           continue;
         }
         const isLater =
@@ -221,9 +215,7 @@ export function diff<In extends ReadRecords>(
     for (const { key, updatedAt } of [...absent, ...tombstones]) {
       const before = images.get(key);
       if (!before) continue;
-      const verdict = judge(key, read.span, updatedAt);
-      if (verdict === 'undecided') undecided.push(key);
-      if (verdict !== 'newer') continue;
+      if (!isNewer(key, updatedAt)) continue;
       // `updatedAt` is null because the API does not return the time of a deletion.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
       const change = new DecodedChange(facts, decoding);
@@ -288,9 +280,7 @@ export class DecodedChange implements Change {
 
   get changed(): readonly string[] {
     return (this.#changed ??=
-      this.op === 'u'
-        ? changedPaths(this.before!, this.after!, this.#options.identities)
-        : NO_PATHS);
+      this.op === 'u' ? changedPaths(this.before!, this.after!, this.#options.identities) : []);
   }
 
   /** Returns the change as a plain object; called by `JSON.stringify`. */
@@ -299,8 +289,6 @@ export class DecodedChange implements Change {
     return { key, op, before, after, images, changed, updatedAt };
   }
 }
-
-const NO_PATHS: readonly string[] = [];
 
 const jsonCodec: ImageCodec = {
   encode: (record) => Buffer.from(canonicalJson(record)),

@@ -1,32 +1,13 @@
 // Decides which of two overlapping reads of a key has the newer content.
 
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
+import type { KnownMember } from '../records/page-record.ts';
 
 /** Whether a read has newer or older content than the known content of a key; `undecided` if that is unknown. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
-/** Remembers when the known content of each key was read, and decides whether content of a later read is newer. */
-export interface NewestReads {
-  /**
-   * Decides whether the content of `key` that a read showed is newer than the known content, from which it differs. `span` is the span of
-   * that read, `updatedAt` the record's modification time in epoch ms (null if it has none).
-   */
-  judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /**
-   * Remembers that the read `span` showed content of the record `key`. `updatedAt`: the record's modification time in epoch ms; null if it
-   * has none. `same`: whether the content is the one already known.
-   */
-  saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** Remembers that a read showed the already known content of several keys. `members` returns each key once; it may be called later. */
-  sawAll(members: () => readonly SeenMember[], span: Span): void;
-}
-
 /** A record passed to {@link NewestReads.sawAll}: its key and modification time. */
-export interface SeenMember {
-  readonly key: string;
-  /** The record's modification time in epoch ms; null if it has none. */
-  readonly updatedAt: number | null;
-}
+export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
 
 /** When the newest known content of a record was read: `begin` and `end` of its reads on the list's logical clock. */
 interface SeenContent {
@@ -44,24 +25,20 @@ interface SeenContent {
 const SWEEP_EVERY = 1_000;
 
 /**
- * Creates a {@link NewestReads}, which keeps a response from overwriting a newer one. That may happen when requests for the same records
- * are in flight at the same time (such as a poll during the initial snapshot) and their responses arrive in another order.
+ * Remembers when the known content of each key was read, and decides whether content of a later read is newer. This keeps a response from
+ * overwriting a newer one, which may happen when requests for the same records are in flight at the same time (such as a poll during the
+ * initial snapshot) and their responses arrive in another order.
  *
  * A read that began after another one had ended is newer. Of two reads that overlapped, the one with the later modification time is newer.
  * If the modification time is equal or missing, the verdict is `undecided`, and the key has to be read again. A read is remembered for as
  * long as it may overlap a read that is not yet settled.
  */
-export function newestReads(clock: LogicalClock): NewestReads {
-  return new RememberedReads(clock);
-}
-
-class RememberedReads implements NewestReads {
+export class NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
   /** Arguments of the calls of `sawAll` whose records are not in `#seen` yet. The records are added when `#seen` is next needed. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   #saws = 0;
-  #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;
 
   constructor(clock: LogicalClock) {
     this.#clock = clock;
@@ -71,6 +48,10 @@ class RememberedReads implements NewestReads {
     });
   }
 
+  /**
+   * Decides whether the content of `key` that a read showed is newer than the known content, from which it differs. `span` is the span of
+   * that read, `updatedAt` the record's modification time in epoch ms (null if it has none).
+   */
   judge(key: string, span: Span, updatedAt: number | null): Verdict {
     this.#enterAll();
     const last = this.#seen.get(key);
@@ -82,8 +63,12 @@ class RememberedReads implements NewestReads {
     return updatedAt > last.updatedAt ? 'newer' : 'older';
   }
 
+  /**
+   * Remembers that the read `span` showed content of the record `key`. `updatedAt`: the record's modification time in epoch ms; null if it
+   * has none. `same`: whether the content is the one already known.
+   */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void {
-    if (!this.#overlaps(span)) return; // every later read begins after this one, and so is newer
+    if (!this.#clock.overlaps(span)) return; // every later read begins after this one, and so is newer
     if (!same) this.#enterAll();
     this.#see(key, span, updatedAt, same);
     if (++this.#saws % SWEEP_EVERY !== 0) return;
@@ -91,22 +76,12 @@ class RememberedReads implements NewestReads {
     for (const [other, { end }] of this.#seen) if (end < oldest) this.#seen.delete(other);
   }
 
+  /** Remembers that a read showed the already known content of several keys. `members` returns each key once; it may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void {
-    if (!this.#overlaps(span)) return;
+    if (!this.#clock.overlaps(span)) return;
     const oldest = this.#clock.oldest();
     const waiting = this.#waiting.filter((each) => each.span.end >= oldest);
     this.#waiting = [...waiting, { members, span }];
-  }
-
-  /**
-   * Whether the read with this span (its begin and end on the list's logical clock) may overlap other reads. The result for the newest span
-   * is cached, because it is needed for each record of a page.
-   */
-  #overlaps(span: Span): boolean {
-    if (this.#newestOverlap?.span !== span) {
-      this.#newestOverlap = { span, overlaps: this.#clock.overlaps(span) };
-    }
-    return this.#newestOverlap.overlaps;
   }
 
   #see(key: string, span: Span, updatedAt: number | null, same: boolean): void {

@@ -6,6 +6,7 @@ import { getOwn, isJsonObject, stringifyJson } from '../../schemas/json/json.ts'
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { ISO } from '../../description/time-format.ts';
 import type { TimeFormat } from '../../description/time-format.ts';
+import { Stamps } from '../records/stamps.ts';
 import type { Change } from './change.ts';
 import { byIdentity } from './changed-paths.ts';
 
@@ -55,24 +56,18 @@ export function statusChanges(
   if (!after) return [];
   const was = objectsOf(before, list);
   const is = objectsOf(after, list);
-  const recordTime = timeIn(after, list.updated, times);
+  const recordTime = new Stamps(list, times).updatedAt(after);
 
   const changes: StatusChange[] = [];
   for (const id of new Set([...is.keys(), ...was.keys()])) {
     const [old, now] = [was.get(id), is.get(id)];
     const { subject, subjectId } = (now ?? old)!;
-    for (const field of subject.fields) {
-      const from = statusAt(old?.value, field);
-      const to = statusAt(now?.value, field);
+    for (const path of subject.fields) {
+      const [from, to] = [statusAt(old?.value, path), statusAt(now?.value, path)];
       if (from === to) continue;
-      changes.push({
-        subject: subject.name,
-        subjectId,
-        field: statusFieldName(field),
-        from,
-        to,
-        changedAt: ownTime(subject, old?.value, now?.value, times) ?? recordTime,
-      });
+      const changedAt = ownTime(subject, old?.value, now?.value, times) ?? recordTime;
+      const field = statusFieldName(path);
+      changes.push({ subject: subject.name, subjectId, field, from, to, changedAt });
     }
   }
   return changes;
@@ -136,14 +131,5 @@ function ownTime(
   times: TimeFormat,
 ): number | null {
   if (time === undefined || !isJsonObject(is) || (isTimeOfNew && isJsonObject(was))) return null;
-  return timeIn(is, [time], times);
-}
-
-/** Returns the time, in epoch ms, that the first of `fields` with a valid time contains; null if none has one. */
-function timeIn(object: JsonObject, fields: readonly string[], times: TimeFormat): number | null {
-  for (const field of fields) {
-    const time = times.read(getOwn(object, field));
-    if (time !== null) return time;
-  }
-  return null;
+  return times.read(getOwn(is, time));
 }

@@ -27,9 +27,7 @@ export const bearer: Authorize = (request, { text }) =>
 export function authorization(auth: ApiDescription['auth'], variables: () => Variables): Authorize {
   const fill = (template: string) => filled(template, variables()) ?? '';
   if (auth === 'none') return (request) => request;
-  if ('bearer' in auth) {
-    return (request) => withHeader(request, 'authorization', `Bearer ${fill(auth.bearer)}`);
-  }
+  if ('bearer' in auth) return (request) => bearer(request, { text: fill(auth.bearer) });
   if ('basic' in auth) {
     const [user, password] = auth.basic;
     return (request) => withHeader(request, 'authorization', basicAuth(fill(user), fill(password)));

@@ -12,9 +12,8 @@ export class Body {
 
   /** The bytes of the body. @throws Error after {@link Body.giveBack}. */
   get bytes(): Buffer {
-    if (!this.#bytes)
-      throw new Error('a response body was read after its memory had been released');
-    return this.#bytes;
+    if (this.#bytes) return this.#bytes;
+    throw new Error('a response body was read after its memory had been released');
   }
 
   /** Returns the memory of the body to the pool it came from; the body can't be read afterwards. Further calls do nothing. */

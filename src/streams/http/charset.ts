@@ -25,8 +25,9 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   const decoder = decoderOf(declared);
   if (!decoder) {
     if (isUtf8(body)) return body;
+    const shown = JSON.stringify(declared.slice(0, 40));
     throw new UnknownCharset(
-      `the Content-Type declares the charset ${printable(declared)}, which is not supported`,
+      `the Content-Type declares the charset ${shown}, which is not supported`,
     );
   }
   // Real UTF-16 was recognised above by its zero bytes, so a body that is only declared as UTF-16 is UTF-8.
@@ -49,17 +50,12 @@ function wideCharset(body: Buffer): WideCharset | undefined {
   if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
   if (startsWith(body, 0xff, 0xfe)) return { name: 'utf-16le', mark: 2 };
   if (startsWith(body, 0xfe, 0xff)) return { name: 'utf-16be', mark: 2 };
-  const first = body[0];
-  const second = body[1];
-  if (first === undefined || second === undefined || (first !== 0 && second !== 0))
-    return undefined;
-  const third = body[2];
-  const fourth = body[3];
-  if (first === 0 && second === 0) {
-    return third === 0 && fourth !== 0 ? { name: 'utf-32be', mark: 0 } : undefined;
+  if (body.length < 2 || (body[0] !== 0 && body[1] !== 0)) return undefined;
+  if (startsWith(body, 0, 0)) {
+    return body[2] === 0 && body[3] !== 0 ? { name: 'utf-32be', mark: 0 } : undefined;
   }
-  if (first === 0) return { name: 'utf-16be', mark: 0 };
-  return { name: third === 0 && fourth === 0 ? 'utf-32le' : 'utf-16le', mark: 0 };
+  if (body[0] === 0) return { name: 'utf-16be', mark: 0 };
+  return { name: body[2] === 0 && body[3] === 0 ? 'utf-32le' : 'utf-16le', mark: 0 };
 }
 
 function wideText(body: Buffer, { name, mark }: WideCharset): string {
@@ -108,10 +104,6 @@ function windows1252(bytes: Buffer): string {
 }
 
 const FROM_0X80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
-
-function printable(name: string): string {
-  return JSON.stringify(name.slice(0, 40));
-}
 
 function startsWith(body: Buffer, ...bytes: readonly number[]): boolean {
   return bytes.every((byte, at) => body[at] === byte);

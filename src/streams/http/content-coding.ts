@@ -45,11 +45,10 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
       const outermost = unmarked.pop(); // codings are listed in the order in which they were applied
       const inner = outermost && (await decompressUnmarked(outermost, body, options));
       if (!inner) {
-        if (isZstd(body))
-          throw new Error(
-            'the response is compressed with zstd, which was not requested and is not supported',
-          );
-        return body;
+        if (!isZstd(body)) return body;
+        throw new Error(
+          'the response is compressed with zstd, which was not requested and is not supported',
+        );
       }
       body = inner;
     }
@@ -144,8 +143,7 @@ function isGzip(body: Buffer): boolean {
 
 /** Whether a body begins with a zlib header (RFC 1950): method deflate, window of 1 to 32 KiB, valid checksum. */
 function isZlib(body: Buffer): boolean {
-  const method = body[0] ?? 0;
-  const flags = body[1] ?? 0;
+  const [method = 0, flags = 0] = body;
   return (
     (method & 0x0f) === 8 && method >> 4 <= 7 && method > 0x20 && (method * 256 + flags) % 31 === 0
   );

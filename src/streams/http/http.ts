@@ -1,4 +1,5 @@
-import { Observable } from 'rxjs';
+import { catchError, defer, finalize, from, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
 import { httpError } from '../../core/http-error.ts';
 import { CellarstreamError, isTimeout } from '../../core/errors.ts';
@@ -82,26 +83,12 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  * charset).
  */
 export function exchange(request: HttpRequest): Observable<HttpResponse> {
-  return new Observable((subscriber) => {
+  return defer(() => {
     const pending = sendRequest(request);
-    let isUnderWay = true;
-    void decodedResponse(pending, request).then(
-      (answer) => {
-        isUnderWay = false;
-        subscriber.next(answer);
-        subscriber.complete();
-      },
-      (error: unknown) => {
-        if (!isUnderWay) return;
-        isUnderWay = false;
-        subscriber.error(classify(request, error));
-      },
+    return from(decodedResponse(pending, request)).pipe(
+      catchError((error: unknown) => throwError(() => classify(request, error))),
+      finalize(pending.abort),
     );
-    return () => {
-      if (!isUnderWay) return;
-      isUnderWay = false;
-      pending.abort();
-    };
   });
 }
 
@@ -140,23 +127,20 @@ async function decodedResponse(
   { url, shownUrl = url, maxBytes }: HttpRequest,
 ): Promise<HttpResponse> {
   const { status, headers, body: sent } = await pending.response;
-  if (status === 206 && isPart(single(headers['content-range']))) {
-    sent.giveBack();
-    throw unreadableResponseError(
-      shownUrl,
-      new Error('only a part of the content came (status 206), although all of it was requested'),
-    );
-  }
   let body: Body;
   try {
+    if (status === 206 && isPart(single(headers['content-range']))) {
+      throw new Error(
+        'only a part of the content came (status 206), although all of it was requested',
+      );
+    }
     const plain = await withoutCoding(sent.bytes, all(headers['content-encoding']), maxBytes);
     body = inUtf8Body(sent, plain, all(headers['content-type']));
   } catch (cause) {
     sent.giveBack();
     throw unreadableResponseError(shownUrl, cause);
   }
-  const date = single(headers.date);
-  const servedAt = date === undefined ? undefined : instant(date);
+  const servedAt = instant(single(headers.date) ?? '');
   const retryAfter = headerOf(headers, 'retry-after');
   return {
     status,
@@ -233,31 +217,29 @@ export interface DescribedStatus {
 export function statusError(
   url: URL,
   answer: HttpResponse,
-  context: ErrorContext = {},
+  about: ErrorContext = {},
   setting = 'API_BASE_URL',
   described: DescribedStatus = {},
 ): Error {
   const { status, redirectOrigin } = answer;
   const { meaning = status === 429 ? 'quota' : undefined } = described;
   const { retryAfterMs = answer.retryAfterMs, isFree } = described;
-  const known = {
-    ...context,
-    status,
-    ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
+  const context = {
+    ...{ ...about, status },
+    ...(retryAfterMs !== undefined && { [RETRY_AFTER]: retryAfterMs }),
     ...(isFree && { [COSTS_NOTHING]: true }),
     ...((meaning === 'retry' || meaning === 'final') && { canPass: meaning === 'retry' }),
   };
   const answered = `${loggableAddress(url)} answered ${status}`;
   if (meaning === 'quota') {
-    return new CellarstreamError('QUOTA_EXCEEDED', `${answered}: quota exceeded`, {
-      context: known,
-    });
+    const message = `${answered}: quota exceeded`;
+    return new CellarstreamError('QUOTA_EXCEEDED', message, { context });
   }
   const isRedirect = redirectOrigin !== undefined && status >= 300 && status <= 399;
   const redirect = isRedirect
     ? `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`
     : '';
-  return new CellarstreamError('API_STATUS', answered + redirect, { context: known });
+  return new CellarstreamError('API_STATUS', answered + redirect, { context });
 }
 
 /**
@@ -270,10 +252,8 @@ export function blockedError(
   context: ErrorContext = {},
 ): Error {
   // Some TLS servers respond to a plain-text request with a 400.
-  const scheme =
-    status === 400 && url.protocol === 'http:'
-      ? 'whether the address must begin with https://, '
-      : '';
+  const mayNeedTls = status === 400 && url.protocol === 'http:';
+  const scheme = mayNeedTls ? 'whether the address must begin with https://, ' : '';
   return new CellarstreamError(
     'API_STATUS',
     `${loggableAddress(url)} answered ${status} without JSON: something in front of the API blocks this client, or the address is wrong. ` +
@@ -293,9 +273,8 @@ export function isJson(answer: Pick<HttpResponse, 'text'>): boolean {
 }
 
 function otherOrigin(url: URL, location: string | undefined): string | undefined {
-  if (location === undefined || !URL.canParse(location, url.href)) return undefined;
-  const { origin } = new URL(location, url);
-  return origin === url.origin ? undefined : origin;
+  const target = location === undefined ? null : URL.parse(location, url.href);
+  return target?.origin === url.origin ? undefined : target?.origin;
 }
 
 /**

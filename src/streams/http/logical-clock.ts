@@ -11,65 +11,39 @@ export interface Span {
  * Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. A read is open from
  * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or for longer if {@link LogicalClock.hold} holds it open.
  */
-export interface LogicalClock {
-  /** Registers that a request is about to be sent. Returns the number of the read's begin, by which the other methods identify the read. */
-  begin(): number;
-  /**
-   * Registers that the response of a read has arrived, and returns the read's begin and end as numbers of this clock. The read stays open
-   * until {@link LogicalClock.settle}.
-   */
-  answered(begin: number): Span;
-  /**
-   * Closes a read that has been processed, or has failed. If the read is held open by {@link LogicalClock.hold}, it is closed when that
-   * hold ends.
-   */
-  settle(begin: number): void;
-  /**
-   * Logical time at which the oldest open read began; Infinity if no read is open. A read is open until {@link LogicalClock.settle} is
-   * called for it, or while {@link LogicalClock.hold} keeps it open.
-   */
-  oldest(): number;
-  /**
-   * Keeps the read that began at logical time `begin` open until the returned function is called. If {@link LogicalClock.settle} is called
-   * for the read before that, the returned function closes it.
-   */
-  hold(begin: number): () => void;
-  /**
-   * Whether another read that is still open (not settled) began before the read with this span ended. If so, it is unknown which of these
-   * two reads shows the newer state of a record.
-   */
-  overlaps(span: Span): boolean;
-  /**
-   * Registers a callback that is called each time a read is closed and no other read is open. Reads that begin after such a call overlap
-   * none of the earlier reads.
-   */
-  onIdle(callback: () => void): void;
-}
-
-export function logicalClock(): LogicalClock {
-  return new Sequence();
-}
-
-class Sequence implements LogicalClock {
+export class LogicalClock {
   #newest = 0;
   readonly #open = new Set<number>();
   readonly #held = new Map<number, 'open' | 'settled'>();
   readonly #onIdle: (() => void)[] = [];
 
+  /** Registers that a request is about to be sent. Returns the number of the read's begin, by which the other methods identify the read. */
   begin(): number {
     this.#open.add(++this.#newest);
     return this.#newest;
   }
 
+  /**
+   * Registers that the response of a read has arrived, and returns the read's begin and end as numbers of this clock. The read stays open
+   * until {@link LogicalClock.settle}.
+   */
   answered(begin: number): Span {
     return { begin, end: ++this.#newest };
   }
 
+  /**
+   * Closes a read that has been processed, or has failed. If the read is held open by {@link LogicalClock.hold}, it is closed when that
+   * hold ends.
+   */
   settle(begin: number): void {
     if (this.#held.has(begin)) this.#held.set(begin, 'settled');
     else this.#close(begin);
   }
 
+  /**
+   * Keeps the read that began at logical time `begin` open until the returned function is called. If {@link LogicalClock.settle} is called
+   * for the read before that, the returned function closes it.
+   */
   hold(begin: number): () => void {
     this.#held.set(begin, 'open');
     return () => {
@@ -79,15 +53,27 @@ class Sequence implements LogicalClock {
     };
   }
 
+  /**
+   * Logical time at which the oldest open read began; Infinity if no read is open. A read is open until {@link LogicalClock.settle} is
+   * called for it, or while {@link LogicalClock.hold} keeps it open.
+   */
   oldest(): number {
     return this.#open.values().next().value ?? Infinity;
   }
 
+  /**
+   * Whether another read that is still open (not settled) began before the read with this span ended. If so, it is unknown which of these
+   * two reads shows the newer state of a record.
+   */
   overlaps({ begin, end }: Span): boolean {
     for (const other of this.#open) if (other !== begin) return other < end;
     return false;
   }
 
+  /**
+   * Registers a callback that is called each time a read is closed and no other read is open. Reads that begin after such a call overlap
+   * none of the earlier reads.
+   */
   onIdle(callback: () => void): void {
     this.#onIdle.push(callback);
   }

@@ -1,6 +1,6 @@
 // Logs in as the API's description says, and reads the token from the response.
 
-import { asyncScheduler, defer, finalize, map, ReplaySubject, share, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, noop, ReplaySubject, share, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -96,21 +96,14 @@ export const KEY_PATIENCE_MS = 600_000;
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
 export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Observable<Token> {
-  const { limit, scheduler = asyncScheduler, random, apiKey, loginUrl: ownUrl } = options;
+  const { limit, scheduler = asyncScheduler, random = Math.random } = options;
+  const { apiKey, baseUrl, loginUrl } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
   const { refreshTokens = refreshTokensInMemory(), rules = new AnswerRules() } = options;
-  const described = tokenRequestOf(description, {
-    ...{ baseUrl: options.baseUrl },
-    parameters,
-    ownUrl,
-  });
+  const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry = noop } = {} } = options;
+  const described = tokenRequestOf(description, baseUrl, parameters, loginUrl);
   const refreshGrant = refreshGrantOf(description);
   const { url, setting } = described;
-  const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
-  const credentialsOf = (): Credentials => ({
-    ...options.credentials?.(),
-    ...(apiKey && { api_key: apiKey() }),
-  });
   let accepted: string | undefined;
   let refusedSince: number | undefined;
   const canPass = (credentials: string): boolean => {
@@ -141,7 +134,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
       const askedAt = scheduler.now();
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
-      const credentials = credentialsOf();
+      const credentials = { ...options.credentials?.(), ...(apiKey && { api_key: apiKey() }) };
       const identity = JSON.stringify(credentials);
       return send({ ...parameters, ...credentials }).pipe(
         tap({
@@ -166,12 +159,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
       );
     });
   const attempts = defer(() => during(limit, post(scheduler.now()))).pipe(
-    backoff({
-      scheduler,
-      canPass: isRetryableAtApi,
-      ...(random && { random }),
-      ...(onRetry && { onRetry }),
-    }),
+    backoff({ scheduler, random, canPass: isRetryableAtApi, onRetry }),
   );
   return defer(() => {
     refusedSince = undefined;
@@ -205,10 +193,9 @@ function refusedLogin(
   const isOld = code === 'invalid_grant' && refreshGrantOf(description) !== undefined;
   return rejection(`the ${noun} at ${loggableAddress(url)}`, description.auth, {
     answered: code === undefined ? String(status) : `${status} ${code}`,
-    ...(isOld && {
-      advice:
-        '; if the refresh token has expired or was used elsewhere, set API_REFRESH_TOKEN to a new one',
-    }),
+    advice: isOld
+      ? '; if the refresh token has expired or was used elsewhere, set API_REFRESH_TOKEN to a new one'
+      : '',
     context: { status, ...(canPass && { canPass }) },
   });
 }
@@ -224,11 +211,9 @@ function failure(
   const isWrongAddress = (status === 404 || status === 405) && !isStated;
   if (!isWrongAddress) {
     const isPassing = noun === 'token endpoint' && isTemporary(answer);
-    const context = { ...(isPassing && { canPass: true }) };
-    const error = statusError(url, answer, context, setting, described);
-    return isRetryableAtApi(error) || isStated || isJson(answer)
-      ? error
-      : blockedError(url, answer);
+    const error = statusError(url, answer, isPassing ? { canPass: true } : {}, setting, described);
+    const isOfApi = isRetryableAtApi(error) || isStated || isJson(answer);
+    return isOfApi ? error : blockedError(url, answer);
   }
   const advice =
     setting === 'API_BASE_URL'

@@ -94,7 +94,7 @@ export class PagePlan {
   #isTrying = false;
   #answered = 0;
   #growAfter = GROW_AFTER;
-  #findings: PlanFinding[] = [];
+  readonly #findings: PlanFinding[] = [];
 
   /** @param list Description of the list. Default: a list that is paged by offset. */
   constructor(list?: Pick<ListDescription, 'paging'>) {
@@ -123,10 +123,7 @@ export class PagePlan {
 
   /** Returns the findings about the server's paging since the previous call. */
   findings(): readonly PlanFinding[] {
-    if (this.#findings.length === 0) return this.#findings;
-    const found = this.#findings;
-    this.#findings = [];
-    return found;
+    return this.#findings.splice(0);
   }
 
   /** Returns the page size to request: `wanted`, or less if the server does not serve pages of that size. */
@@ -179,10 +176,12 @@ export class PagePlan {
 
   /**
    * Returns a page of at most `most` records that begins exactly at list offset `offset`. Its size is `most`, or, if pages must begin at
-   * multiples of their size, the largest size up to `most` that divides `offset`.
+   * multiples of their size, the largest size up to `most` that divides `offset` and that the server serves.
    */
   from(offset: number, most: number): PagePlace {
-    return { offset, pageSize: this.#divisor(offset, most) };
+    let pageSize = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
+    if (this.#isWhole) while (pageSize > 1 && offset % pageSize !== 0) pageSize -= 1;
+    return { offset, pageSize };
   }
 
   /**
@@ -300,17 +299,6 @@ export class PagePlan {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
     for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
     for (let size = limit; size >= this.#least; size -= 1) yield size;
-  }
-
-  /**
-   * Returns the size of a page that begins at the list offset `offset`: `most`, but at least 1. If the list is read in whole pages (list
-   * offsets are multiples of the page size), it is the largest size up to `most` that divides `offset` and that the server serves.
-   */
-  #divisor(offset: number, most: number): number {
-    let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
-    if (!this.#isWhole) return size;
-    while (size > 1 && offset % size !== 0) size -= 1;
-    return size;
   }
 }
 

@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, noop, of, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -9,14 +9,14 @@ import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { AnswerRules } from './answer-rules.ts';
 import type { AnswerOptions } from './answer-rules.ts';
-import { answerAges } from './response-age.ts';
-import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
+import { AnswerAges } from './response-age.ts';
+import type { AnswerAge, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
 import { bearer } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
-import { logicalClock as newLogicalClock } from './logical-clock.ts';
-import type { LogicalClock, Span } from './logical-clock.ts';
+import { LogicalClock } from './logical-clock.ts';
+import type { Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { ListQuery, PlannedRequest, RequestPlan, RequestPlanOptions } from './request-plan.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
@@ -53,17 +53,12 @@ export interface PagePatience {
   readonly isOfPage: (error: unknown) => boolean;
 }
 
-/**
- * Requests one page once the quota (`limit`) allows it; emits the response and completes. Without `patience`, retryable errors are retried
- * without end.
- */
+/** Requests one page once the quota (`limit`) allows it; emits the response and completes. */
 export type PageRequest = (
   query: ListQuery,
   limit: Limit,
-  patience?: PagePatience,
+  patience: PagePatience,
 ) => Observable<RawPage>;
-
-const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
 /** How the pages of one list are requested: description, connections, token, limits and hooks. */
 export interface PageRequestOptions extends RequestPlanOptions {
@@ -108,17 +103,12 @@ export function pageRequest(
   requests: RequestPlan,
   options: Omit<PageRequestOptions, keyof RequestPlanOptions> & AnswerOptions,
 ): PageRequest {
-  const { tokens, scheduler = asyncScheduler } = options;
+  const { tokens, dispatcher = getGlobalDispatcher(), scheduler = asyncScheduler } = options;
+  const { logicalClock = new LogicalClock(), ages = new AnswerAges() } = options;
+  const { rules = new AnswerRules(), maxPageBytes = 64 * 2 ** 20, bodies, onSend } = options;
+  const { random = Math.random, hooks: { onAnswer, onRetry = noop } = {} } = options;
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
-  const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
-  const { ages = answerAges(), rules = new AnswerRules(), onSend } = options;
-  const {
-    maxPageBytes = 64 * 2 ** 20,
-    random,
-    hooks: { onAnswer, onRetry } = {},
-    bodies,
-  } = options;
 
   /** Reports to the token source what a response that is not a page shows about the token. Returns the error to throw. */
   const failure = (
@@ -132,10 +122,10 @@ export function pageRequest(
     const { offset } = query;
     const described = rules.of(answer, scheduler.now());
     const { meaning } = described;
-    const isBlocked = status === 403 && meaning === undefined && !isJson(answer);
-    const error = isBlocked
-      ? blockedError(url, answer, { offset })
-      : statusError(url, answer, { offset }, undefined, described);
+    const error =
+      status === 403 && meaning === undefined && !isJson(answer)
+        ? blockedError(url, answer, { offset })
+        : statusError(url, answer, { offset }, undefined, described);
     const outcome = outcomeOf(answer, error, sent, meaning);
     if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs, errorOf } = tokens.report(use, outcome);
@@ -143,14 +133,12 @@ export function pageRequest(
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
     if (isFinal && isRefusal) return forbiddenError(url, status, query);
     if (isFinal || pauseMs === undefined) return error;
+    const code = isRefusal ? 'TOKEN_REJECTED' : 'API_STATUS';
     const text = isRefusal
       ? `refused the token (${status})`
       : `answered ${status}; the token may be the cause, so the request is repeated`;
-    return new CellarstreamError(
-      isRefusal ? 'TOKEN_REJECTED' : 'API_STATUS',
-      `${loggableAddress(url)} ${text}`,
-      { context: { offset, status, canPass: true, [RETRY_AFTER]: pauseMs } },
-    );
+    const context = { offset, status, canPass: true, [RETRY_AFTER]: pauseMs };
+    return new CellarstreamError(code, `${loggableAddress(url)} ${text}`, { context });
   };
   const send = (
     token: Token,
@@ -164,17 +152,18 @@ export function pageRequest(
       const askedAt = scheduler.now();
       let isAnswered = false; // once true, the consumer of the page settles the read
       const planned = requests.requestOf(query);
-      if (planned.url.origin !== url.origin) throw foreignOrigin(url, planned.url);
+      if (planned.url.origin !== url.origin) {
+        throw new RangeError(
+          `the credentials are for ${url.origin} only, so a request to ${planned.url.origin} is not sent`,
+        );
+      }
       const request = {
         ...authorize(planned, token),
         // Addresses in messages contain no key of a record and no credentials.
         ...{ shownUrl: url, dispatcher, maxBytes: maxPageBytes, bodies },
       };
       const kind = queryKindOf(query);
-      const use = {
-        ...{ token, list: list.name + kind, sentAt: askedAt },
-        isSelective: kind !== '',
-      };
+      const use = { token, list: list.name + kind, isSelective: kind !== '', sentAt: askedAt };
       const elapsed = () => scheduler.now() - askedAt;
       const onEnd = onSend?.();
       let received: HttpResponse | undefined;
@@ -185,23 +174,17 @@ export function pageRequest(
         }),
         map((answer): RawPage => {
           const elapsedMs = elapsed();
+          const { status, date, ageMs } = answer;
           const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
-          onAnswer?.({
-            status: answer.status,
-            elapsedMs,
-            waitedMs,
-            ...(isNone && { isGone: true }),
-          });
-          const isPage = isSuccess(answer.status) && rules.meaningOf(answer.status) === undefined;
+          onAnswer?.({ status, elapsedMs, waitedMs, ...(isNone && { isGone: true }) });
+          const isPage = isSuccess(status) && rules.meaningOf(status) === undefined;
           if (!isPage && !isNone) {
-            const { status } = answer;
             const isRepeated = last.status === status && last.token === token;
             const lastTry = isRepeated ? last.times : undefined;
             const times = { sentAt: askedAt, answeredAt: scheduler.now() };
             Object.assign(last, { status, token, times });
             throw failure(answer, { ...use, lastTry }, query, planned, isOfPage);
           }
-          const { date, ageMs } = answer;
           // Not remembered for date windows, which are never requested twice, and for bodies, which addresses do not contain.
           const isComparable = query.from === undefined && planned.body === undefined;
           const address = isComparable ? planned.url.href : undefined;
@@ -215,7 +198,7 @@ export function pageRequest(
             },
             headers: answer.headers,
             isNotFound: isNone,
-            isEmpty: NO_CONTENT.has(answer.status),
+            isEmpty: status === 204 || status === 205,
             span: logicalClock.answered(begin),
             serverTime: serverTimeAt(dated, age, token),
             elapsedMs,
@@ -232,33 +215,30 @@ export function pageRequest(
       );
     });
 
-  return (query, limit, { isGivenUp, isOfPage } = NEVER_GIVE_UP) => {
-    const sent = (waitsSince: number, last: FailedTry) =>
-      defer(() => {
-        const token = tokens.current(); // after the wait for the quota, so that it is fresh
-        if (!token) return of(undefined);
-        return send(token, query, scheduler.now() - waitsSince, last, isOfPage);
-      });
-    const attempt = (last: FailedTry): Observable<RawPage> =>
-      defer(() =>
+  return (query, limit, { isGivenUp, isOfPage }) =>
+    defer(() => {
+      const last: FailedTry = {};
+      const sent = (waitsSince: number) =>
+        defer(() => {
+          const token = tokens.current(); // after the wait for the quota, so that it is fresh
+          if (!token) return of(undefined);
+          return send(token, query, scheduler.now() - waitsSince, last, isOfPage);
+        });
+      const attempt: Observable<RawPage> = defer(() =>
         tokens.token$.pipe(
           take(1), // no start is used while there is no token
-          switchMap(() => during(limit, sent(scheduler.now(), last))),
+          switchMap(() => during(limit, sent(scheduler.now()))),
           // The token expired during the wait for the quota: this start ends, and the next attempt waits for a token first.
-          switchMap((page) => (page ? of(page) : attempt(last))),
+          switchMap((page) => (page ? of(page) : attempt)),
         ),
       );
-    return defer(() =>
-      attempt({}).pipe(
+      return attempt.pipe(
         backoff({
-          scheduler,
+          ...{ scheduler, random, onRetry },
           canPass: (error) => isRetryableAtApi(error) && !isGivenUp(error),
-          ...(random && { random }),
-          ...(onRetry && { onRetry }),
         }),
-      ),
-    );
-  };
+      );
+    });
 }
 
 interface FailedTry {
@@ -286,12 +266,6 @@ function outcomeOf(
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
   return namesParameter(answer, sent) ? undefined : 'failed-for-good';
-}
-
-function foreignOrigin(own: URL, other: URL): RangeError {
-  return new RangeError(
-    `the credentials are for ${own.origin} only, so a request to ${other.origin} is not sent`,
-  );
 }
 
 function forbiddenError(url: URL, status: number, query: ListQuery): CellarstreamError {
@@ -326,7 +300,6 @@ function namesParameter({ text }: HttpResponse, { url, body = '{}' }: PlannedReq
   const names = [...url.searchParams.keys(), ...Object.keys(objectIn(body) ?? {})];
   return names.some((name) => bodyText.includes(name.toLowerCase()));
 }
-const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
 /**
  * Whether the response to a request for a single record says that there is no such record: it has one of the statuses `gone`. A 404 counts

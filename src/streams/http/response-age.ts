@@ -52,18 +52,6 @@ export interface DatedAnswer {
   readonly address?: string | undefined;
 }
 
-/** Estimates the ages of one API's responses. */
-export interface AnswerAges {
-  /** Returns the age of a response, computed from its headers and those of earlier responses. Call it once for each response. */
-  readonly of: (answer: DatedAnswer) => AnswerAge & {
-    /**
-     * How far the response's `Date` is behind the `Date` of other responses, in ms. It is 0 if the lag of a replica (`MAX_LAG_MS`) or a
-     * slow server clock explains the difference.
-     */
-    readonly dateLagMs: number;
-  };
-}
-
 const DATE_STEP_MS = 1_000;
 /**
  * Maximum number of slow server clocks that are remembered. If it is too small, responses of servers with other slow clocks count as
@@ -89,7 +77,7 @@ const STEADY_ANSWERS = 5;
 const MAX_ADDRESSES = 1_000;
 
 /**
- * Creates an estimator of the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the
+ * Estimates the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the
  * origin. This shows cached responses in two ways:
  *
  * - A response comes from a cache if its `Date` equals that of the response to an identical request more than a second earlier.
@@ -97,29 +85,26 @@ const MAX_ADDRESSES = 1_000;
  *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while the `Date` of a cached response falls
  *   further behind. After {@link STEADY_MS} a slow clock is recognised, and responses with it stop counting as stale.
  */
-export function answerAges(): AnswerAges {
-  return new AgeEstimator();
-}
-
-interface SlowClock {
-  /** Upper bound of how far this server clock is ahead of the local clock, in ms; negative if it is behind. */
-  readonly ahead: number;
-  readonly since: number;
-  answers: number;
-}
-
-class AgeEstimator implements AnswerAges {
+export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
   #ahead = -Infinity;
-  /** Server clocks that are slower than the fastest one, the least recently seen first. */
-  readonly #slowClocks: SlowClock[] = [];
+  /**
+   * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of
+   * the local clock, in ms; negative if it is behind.
+   */
+  readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
    * For each request address, the response with which its `Date` header last changed. Later responses with the same `Date` may be copies of
    * that response from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
-  of(answer: DatedAnswer) {
+  /**
+   * Returns the age of a response, computed from its headers and those of earlier responses. Call it once for each response. `dateLagMs`:
+   * how far the response's `Date` is behind the `Date` of other responses, in ms; 0 if the lag of a replica (`MAX_LAG_MS`) or a slow server
+   * clock explains the difference.
+   */
+  of(answer: DatedAnswer): AnswerAge & { readonly dateLagMs: number } {
     const dateLagMs = this.#lagOf(answer);
     const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
     return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };

@@ -115,6 +115,7 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 
   onComplete(): void {
+    this.#close = undefined; // a later abort has no effect
     const memory = this.#memory;
     this.#memory = NO_BYTES; // the body owns the buffer
     const body = new Body(memory.subarray(0, this.#length), () => this.#giveBack(memory));

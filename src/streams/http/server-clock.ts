@@ -1,71 +1,4 @@
 /**
- * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
- * records (their modification times). All times are in epoch ms.
- */
-export interface ServerClock {
-  /**
-   * Newest modification time of the records read so far that is not later than the server's `Date`. If no response had that header, the
-   * newest of all. Undefined if no modification time has been seen.
-   */
-  newest(): number | undefined;
-  /** Newest modification time as the record states it: {@link ServerClock.newest} without the correction of {@link ServerClock.shift}. */
-  newestStamp(): number | undefined;
-  /**
-   * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
-   * Undefined if the window must not advance, because no modification time has been seen.
-   *
-   * @param newest Result of `newest()` at the start of the current scan.
-   * @param reach `far` for the windows of lookback polls. Default `near`.
-   */
-  mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
-  /**
-   * Returns the latest time that the server has shown, in epoch ms: in a `Date` header or in a stamp. Before the first `Date` header,
-   * `localTime` is used in its place. The local clock may be fast, but a poll window that ends too late does no harm.
-   */
-  latest(localTime: number): number;
-  /**
-   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
-   * Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
-   */
-  now(localTime: number): number | undefined;
-  /**
-   * Updates the estimate of the server's clock with a response's `Date`.
-   *
-   * @param serverTime The server's time when the request began, computed from `Date`, in epoch ms. Undefined without `Date`: nothing is
-   * changed.
-   * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
-   */
-  tell(serverTime: number | undefined, localTime?: number): void;
-  /**
-   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache: that page lacks the changes of
-   * the last `ms`.
-   */
-  reachBack(ms: number): void;
-  /**
-   * Returns by how many ms before {@link ServerClock.mark} the next poll window has to begin: the largest `ms` of the calls of
-   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
-   */
-  takeReach(): number;
-  /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
-  see(updatedAt: readonly (number | null)[]): void;
-  /**
-   * Updates the estimate of how far the stamps (modification times) of new changes are behind the `Date` header.
-   *
-   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: the
-   * previous poll has read everything up to `newest`, so these records were modified shortly before the response.
-   * @param newest Result of `newest()` at the start of the poll, in epoch ms.
-   */
-  rose(updatedAt: readonly (number | null)[], newest: number): void;
-  /**
-   * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one
-   * they would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for
-   * daylight saving.
-   */
-  shift(offsetMs: number): void;
-}
-
-/**
  * Assumed maximum, in ms, of how far the clock that sets modification times (stamps) is behind the clock of the `Date` header. If it is too
  * small, changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
  */
@@ -86,8 +19,11 @@ const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
- * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest modification time seen, so that
- * no changes are missed if one clock is ahead of the other:
+ * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
+ * records (their modification times). All times are in epoch ms.
+ *
+ * A poll window begins at the earlier of `Date` and the newest modification time seen, so that no changes are missed if one clock is ahead
+ * of the other:
  *
  * - A modification time later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would
  *   hide that the clock of stamps is behind.
@@ -101,11 +37,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving. Those of polls for new changes (`near`) begin
  * earlier only once a poll has read a new change with such a lag.
  */
-export function serverClock(): ServerClock {
-  return new EstimatedClock();
-}
-
-class EstimatedClock implements ServerClock {
+export class ServerClock {
   #date: number | undefined;
   /** Local time at which the newest `Date` header arrived, in ms. */
   #dateSeenAt: number | undefined;
@@ -127,14 +59,26 @@ class EstimatedClock implements ServerClock {
    */
   readonly #lag = { far: Infinity, near: Infinity };
 
+  /**
+   * Newest modification time of the records read so far that is not later than the server's `Date`. If no response had that header, the
+   * newest of all. Undefined if no modification time has been seen.
+   */
   newest(): number | undefined {
     return this.#newest;
   }
 
+  /** Newest modification time as the record states it: {@link ServerClock.newest} without the correction of {@link ServerClock.shift}. */
   newestStamp(): number | undefined {
     return this.#newest === undefined ? undefined : this.#newest - this.#correctionMs;
   }
 
+  /**
+   * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
+   * Undefined if the window must not advance, because no modification time has been seen.
+   *
+   * @param newest Result of `newest()` at the start of the current scan.
+   * @param reach `far` for the windows of lookback polls. Default `near`.
+   */
   mark(newest: number | undefined, reach: 'near' | 'far' = 'near'): number | undefined {
     if (this.#date === undefined || newest === undefined) return newest;
     const zoneMs = this.#zoneMs(reach);
@@ -143,16 +87,31 @@ class EstimatedClock implements ServerClock {
     return Math.max(Math.min(newest - slackMs, this.#date), earliest);
   }
 
+  /**
+   * Returns the latest time that the server has shown, in epoch ms: in a `Date` header or in a stamp. Before the first `Date` header,
+   * `localTime` is used in its place. The local clock may be fast, but a poll window that ends too late does no harm.
+   */
   latest(localTime: number): number {
     const date = this.#date ?? localTime;
     return Math.max(date, this.#newest ?? -Infinity, this.#ahead ?? -Infinity);
   }
 
+  /**
+   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
+   * Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
+   */
   now(localTime: number): number | undefined {
     if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
     return this.#date + Math.max(0, localTime - this.#dateSeenAt);
   }
 
+  /**
+   * Updates the estimate of the server's clock with a response's `Date`.
+   *
+   * @param serverTime The server's time when the request began, computed from `Date`, in epoch ms. Undefined without `Date`: nothing is
+   * changed.
+   * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
+   */
   tell(serverTime: number | undefined, localTime?: number): void {
     if (serverTime !== undefined) this.#dateSeenAt = localTime;
     this.#date = serverTime ?? this.#date;
@@ -161,21 +120,37 @@ class EstimatedClock implements ServerClock {
     this.#ahead = undefined;
   }
 
+  /**
+   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache: that page lacks the changes of
+   * the last `ms`.
+   */
   reachBack(ms: number): void {
     this.#reachMs = Math.max(this.#reachMs, ms);
   }
 
+  /**
+   * Returns by how many ms before {@link ServerClock.mark} the next poll window has to begin: the largest `ms` of the calls of
+   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
+   */
   takeReach(): number {
     const ms = this.#reachMs;
     this.#reachMs = 0;
     return ms;
   }
 
+  /** Updates the estimate of the server's clocks with the modification times of records that were read, in epoch ms. */
   see(updatedAt: readonly (number | null)[]): void {
     const correctionMs = this.#correctionMs;
     for (const stamp of updatedAt) if (stamp !== null) this.#see(stamp + correctionMs);
   }
 
+  /**
+   * Updates the estimate of how far the stamps (modification times) of new changes are behind the `Date` header.
+   *
+   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: the
+   * previous poll has read everything up to `newest`, so these records were modified shortly before the response.
+   * @param newest Result of `newest()` at the start of the poll, in epoch ms.
+   */
   rose(updatedAt: readonly (number | null)[], newest: number): void {
     if (this.#date === undefined) return;
     const correctionMs = this.#correctionMs;
@@ -188,6 +163,12 @@ class EstimatedClock implements ServerClock {
     }
   }
 
+  /**
+   * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
+   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one
+   * they would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for
+   * daylight saving.
+   */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
     this.#offsetMs = offsetMs;

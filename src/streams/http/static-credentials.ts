@@ -41,6 +41,7 @@ const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: un
  */
 export function staticCredentials(options: StaticCredentialsOptions): TokenSource {
   const { auth, variables, scheduler = asyncScheduler, keyPatienceMs = KEY_PATIENCE_MS } = options;
+  const { noun, settings } = credentialWords(auth);
   const evidence = new TokenEvidence(NO_TOKEN);
   let refusedSince: number | undefined;
 
@@ -50,9 +51,17 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
     if (outcome === 'forbidden' || trouble.isListsOwn) {
       const isFinal = isTooOld(trouble);
       const pauseMs = Math.max(0, trouble.retryAt - now);
-      const errorOf = (who: string, status: number) =>
-        forbidden(who, status, auth, isFinal ? undefined : pauseMs);
-      return { isFinal, pauseMs, logsIn: false, errorOf };
+      const forbidden = (who: string, status: number) =>
+        new CellarstreamError(
+          'API_STATUS',
+          `${who} answered ${status}: the ${noun} (${settings}) may have no right to read this list. Grant that right, or leave the list out of RESOURCES`,
+          { context: { status } },
+        );
+      const refused = (who: string, status: number) =>
+        new CellarstreamError('TOKEN_REJECTED', `${who} refused the ${noun} (${status})`, {
+          context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
+        });
+      return { isFinal, pauseMs, logsIn: false, errorOf: isFinal ? forbidden : refused };
     }
     refusedSince ??= now;
     const canPass = evidence.state === 'proven' && now - refusedSince < keyPatienceMs;
@@ -75,24 +84,4 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
       return outcome === 'failed-for-good' ? FINAL : GO_ON;
     },
   };
-}
-
-/** Creates the error for a list that the account may not read. @param pauseMs Pause before a retry, in ms; undefined for a final error. */
-function forbidden(
-  who: string,
-  status: number,
-  auth: ApiDescription['auth'],
-  pauseMs: number | undefined,
-): CellarstreamError {
-  const { noun, settings } = credentialWords(auth);
-  if (pauseMs !== undefined) {
-    return new CellarstreamError('TOKEN_REJECTED', `${who} refused the ${noun} (${status})`, {
-      context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
-    });
-  }
-  return new CellarstreamError(
-    'API_STATUS',
-    `${who} answered ${status}: the ${noun} (${settings}) may have no right to read this list. Grant that right, or leave the list out of RESOURCES`,
-    { context: { status } },
-  );
 }

@@ -32,8 +32,6 @@ export interface TokenRequest {
   readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;
 }
 
-/** Part of a description that determines how a token is requested. */
-export type TokenDescription = Pick<ApiDescription, 'auth' | 'headers'>;
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
@@ -73,28 +71,23 @@ export function refreshGrantOf(
  * @throws RangeError if the description has neither a login nor OAuth 2, or a variable of the address has no value.
  */
 export function tokenRequestOf(
-  { auth, headers }: TokenDescription,
-  {
-    baseUrl,
-    parameters,
-    ownUrl,
-  }: { baseUrl: URL; parameters: Variables; ownUrl?: URL | undefined },
+  { auth, headers }: Pick<ApiDescription, 'auth' | 'headers'>,
+  baseUrl: URL,
+  parameters: Variables,
+  ownUrl?: URL,
 ): TokenRequest {
   const usualUrl = loginUrlOf({ auth }, baseUrl, parameters);
   if (!usualUrl) throw new RangeError('the description has no login');
   const url = ownUrl ?? usualUrl;
-  const isUsual = url.href === usualUrl.href;
+  const settingOf = (usual: string) => (url.href === usualUrl.href ? usual : 'API_LOGIN_URL');
   const common = headersOf(headers, parameters);
   const login = loginOf({ auth });
   if (login) {
     const { refused, life = {}, token } = login;
     return {
       ...{ noun: 'login', url, token, life },
-      setting: isUsual ? 'API_BASE_URL' : 'API_LOGIN_URL',
-      partsOf: (variables) => {
-        const { type, body } = bodyOf(login, variables);
-        return { headers: { ...common, 'content-type': type }, body };
-      },
+      setting: settingOf('API_BASE_URL'),
+      partsOf: (variables) => loginParts(login, common, variables),
       isRejection: (answer, { meaning }) =>
         (refused ?? refusalsIn(meaning)).includes(answer.status) && isJson(answer),
     };
@@ -104,11 +97,7 @@ export function tokenRequestOf(
   return {
     ...{ noun: 'token endpoint', url, token: '/access_token' },
     life: { jwt: true }, // only without `expires_in`
-    setting: !isUsual
-      ? 'API_LOGIN_URL'
-      : isOfBase
-        ? 'API_BASE_URL'
-        : 'token_url in API_DESCRIPTION',
+    setting: settingOf(isOfBase ? 'API_BASE_URL' : 'token_url in API_DESCRIPTION'),
     partsOf: (variables) => oauth2Parts(oauth2, common, variables),
     isRejection: (answer, { meaning }) =>
       refusalsIn(meaning).includes(answer.status) && isJson(answer) && !isTemporary(answer),
@@ -123,14 +112,16 @@ function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];
 }
 
-/** Returns the body of a login request with its media type. */
-function bodyOf(
+/** Returns headers and body of a login request. */
+function loginParts(
   { body = null, form }: LoginDescription,
+  headers: Readonly<Record<string, string>>,
   variables: Variables,
-): { readonly type: string; readonly body: string } {
-  return form === undefined
-    ? { type: 'application/json', body: JSON.stringify(filledBody(body, variables)) }
-    : { type: FORM, body: new URLSearchParams(filledParameters(form, variables)).toString() };
+): ReturnType<TokenRequest['partsOf']> {
+  const [type, text] = form
+    ? [FORM, new URLSearchParams(filledParameters(form, variables)).toString()]
+    : ['application/json', JSON.stringify(filledBody(body, variables))];
+  return { headers: { ...headers, 'content-type': type }, body: text };
 }
 
 /**

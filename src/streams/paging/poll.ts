@@ -4,8 +4,7 @@ import { asyncScheduler, defer, map, merge, NEVER, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/response.ts';
-import { serverClock } from '../http/server-clock.ts';
-import type { ServerClock } from '../http/server-clock.ts';
+import { ServerClock } from '../http/server-clock.ts';
 import { ISO } from '../../description/time-format.ts';
 
 /** The range of modification dates that a scan covers. */
@@ -111,7 +110,7 @@ const GAP_RETRY_MS = 10 * 60_000;
  * last completed lookback scan.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
-  const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
+  const { scan, scanBack = scan, clock = new ServerClock(), lookbackMs = 60_000 } = options;
   const { intervalMs = 0, firstIntervalMs = intervalMs, spacingMs = () => 0 } = options;
   const { pollNow$ = NEVER, scheduler = asyncScheduler, windowOf = aheadWindow } = options;
 

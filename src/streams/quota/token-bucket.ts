@@ -313,8 +313,8 @@ class Bucket {
       if (!next) {
         const soonest = Math.min(...firsts.map(({ at }) => at));
         // The time is computed again when the timer fires, as Node's timers may fire up to 1 ms early.
-        if (soonest < Infinity) this.#wakeUp = this.#schedule(soonest - now);
-        else gate?.want();
+        if (soonest === Infinity) gate?.want();
+        else this.#wakeUp = this.#scheduler.schedule(() => this.#drain(), soonest - now);
         wantClosed(waiting, now);
         break;
       }
@@ -322,10 +322,6 @@ class Bucket {
       start(now, onStart?.(now));
     }
     this.#isDraining = false;
-  }
-
-  #schedule(delayMs: number): Subscription {
-    return this.#scheduler.schedule(() => this.#drain(), delayMs);
   }
 
   #drainAgain(): void {
@@ -406,9 +402,7 @@ class Bucket {
           return work.pipe(
             tap({
               complete: () => (outcome = 'answered'),
-              error: (error: unknown) => {
-                if (isFree(error)) outcome = 'free';
-              },
+              error: (error: unknown) => (outcome = isFree(error) ? 'free' : 'failed'),
             }),
             finalize(() => end(outcome)),
           );

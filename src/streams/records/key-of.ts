@@ -1,4 +1,4 @@
-import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
+import { getOwn, isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { joinKey } from '../../schemas/events/record-key.ts';
 
@@ -16,12 +16,8 @@ export type KeyOf = (record: JsonValue) => string | undefined;
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
     if (!isJsonObject(record)) return undefined;
-    const parts: string[] = [];
-    for (const field of fields) {
-      const part = Object.hasOwn(record, field) ? keyPart(record[field]) : undefined;
-      if (part === undefined) return undefined;
-      parts.push(part);
-    }
+    const parts = fields.map((field) => keyPart(getOwn(record, field)));
+    if (!parts.every((part) => part !== undefined)) return undefined;
     const key = joinKey(parts);
     return Buffer.byteLength(key) <= MAX_KEY_BYTES ? key : undefined;
   };

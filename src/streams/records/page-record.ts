@@ -1,10 +1,11 @@
-// One element of a page, and what is known about it.
+// One element of a page, and what is known about it. Runs of such elements.
 
 import { createHash, hash } from 'node:crypto';
 import { jsonText } from '../../schemas/json/json-bytes.ts';
 import { parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
+import type { KeyIndex } from './key-index.ts';
 import type { Stamps } from './stamps.ts';
 
 /** Digest and length of a record's bytes. A record that is received again unchanged is recognized by them. */
@@ -91,14 +92,6 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** The bytes of a run of records in a response body, from the index `from` on. */
-interface RunBytes {
-  readonly run: KnownRun;
-  readonly page: Body;
-  readonly from: number;
-  readonly stamps: Stamps | undefined;
-}
-
 /**
  * One element of a page, from the decoding of the response until its Kafka transaction is committed.
  *
@@ -106,11 +99,11 @@ interface RunBytes {
  * long as their page, garbage collection would cost about as much as parsing.
  */
 export class PageRecord {
-  readonly #run: RunBytes | undefined;
+  readonly #run: PageRun | undefined;
   readonly #member: KnownMember | undefined;
   #own: OwnFacts | undefined;
 
-  private constructor(own: OwnFacts | undefined, run?: RunBytes, member?: KnownMember) {
+  private constructor(own: OwnFacts | undefined, run?: PageRun, member?: KnownMember) {
     this.#own = own;
     this.#run = run;
     this.#member = member;
@@ -124,7 +117,7 @@ export class PageRecord {
   }
 
   /** Creates the record object for `member`, one of the records of the run whose bytes are at `place`. */
-  static ofRun(place: RunBytes, member: KnownMember): PageRecord {
+  static ofRun(place: PageRun, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }
 
@@ -250,6 +243,42 @@ export class PageRecord {
 
   #facts(): OwnFacts {
     return (this.#own ??= {});
+  }
+}
+
+/** A run on a page: adjacent records recognized together by a digest of their bytes. Record objects are created only on request. */
+export class PageRun {
+  readonly run: KnownRun;
+  readonly page: Body;
+  /** Index in the response body `page` of the first byte of the run's first record. */
+  readonly from: number;
+  /** Reads the creation times from the records' JSON; without it, they count as null. The modification times are in `run`. */
+  readonly stamps: Stamps | undefined;
+
+  constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {
+    this.run = run;
+    this.page = page;
+    this.from = from;
+    this.stamps = stamps;
+  }
+
+  get size(): number {
+    return this.run.size;
+  }
+
+  /** Creates the object for the nth record of this run of records, from 0. */
+  record(nth: number): PageRecord {
+    return PageRecord.ofRun(this, this.run.member(nth));
+  }
+
+  /** Creates the objects of all records of the run, in order. */
+  records(): readonly PageRecord[] {
+    return this.run.members.map((member) => PageRecord.ofRun(this, member));
+  }
+
+  /** Adds the keys of all records of this run (adjacent records that were recognized together) to `index`, in page order. */
+  addKeysTo(index: KeyIndex): void {
+    this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
   }
 }
 

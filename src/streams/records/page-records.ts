@@ -3,8 +3,7 @@
 import type { Body } from '../http/body.ts';
 import { KeyIndex } from './key-index.ts';
 import { PageRecord } from './page-record.ts';
-import type { KnownRun } from './page-record.ts';
-import type { Stamps } from './stamps.ts';
+import type { PageRun } from './page-record.ts';
 
 /** A part of a page: a single record, or a run of adjacent records that were recognized together. */
 export type PagePart = PageRecord | PageRun;
@@ -21,7 +20,7 @@ export class PageRecords {
   constructor(parts: readonly PagePart[], body?: Body) {
     this.parts = parts;
     this.#body = body;
-    if (isOfRecords(parts)) this.#all = parts;
+    if (parts.every((part) => part instanceof PageRecord)) this.#all = parts;
     this.length = parts.reduce((sum, part) => sum + sizeOf(part), 0);
   }
 
@@ -73,11 +72,6 @@ export class PageRecords {
   }
 }
 
-/** Whether a page consists of single records only, without runs (adjacent records recognized together). */
-function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
-  return parts.every((part) => part instanceof PageRecord);
-}
-
 function sizeOf(part: PagePart): number {
   return part instanceof PageRecord ? 1 : part.size;
 }
@@ -90,40 +84,4 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
     else index.add(part.key);
   }
   return index;
-}
-
-/** A run on a page: adjacent records recognized together by a digest of their bytes. Record objects are created only on request. */
-export class PageRun {
-  readonly run: KnownRun;
-  readonly page: Body;
-  /** Index in the response body `page` of the first byte of the run's first record. */
-  readonly from: number;
-  /** Reads the creation times from the records' JSON; without it, they count as null. The modification times are in `run`. */
-  readonly stamps: Stamps | undefined;
-
-  constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {
-    this.run = run;
-    this.page = page;
-    this.from = from;
-    this.stamps = stamps;
-  }
-
-  get size(): number {
-    return this.run.size;
-  }
-
-  /** Creates the object for the nth record of this run of records, from 0. */
-  record(nth: number): PageRecord {
-    return PageRecord.ofRun(this, this.run.member(nth));
-  }
-
-  /** Creates the objects of all records of the run, in order. */
-  records(): readonly PageRecord[] {
-    return this.run.members.map((member) => PageRecord.ofRun(this, member));
-  }
-
-  /** Adds the keys of all records of this run (adjacent records that were recognized together) to `index`, in page order. */
-  addKeysTo(index: KeyIndex): void {
-    this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
-  }
 }

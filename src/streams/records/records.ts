@@ -5,9 +5,9 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { keyOfFields } from './key-of.ts';
 import type { KeyOf } from './key-of.ts';
-import { PageRecord } from './page-record.ts';
+import { PageRecord, PageRun } from './page-record.ts';
 import type { KeyedRecord } from './page-record.ts';
-import type { PageRecords, PageRun } from './page-records.ts';
+import type { PageRecords } from './page-records.ts';
 import type { Stamps } from './stamps.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
@@ -67,12 +67,8 @@ export function splitPageRecords(records: PageRecords, volatile?: VolatileFields
   if (!keys || keys.size < records.length) {
     return { ...splitRecords(records.all(), volatile), runs: [] };
   }
-  const keyed: KeyedRecord[] = [];
-  const runs: PageRun[] = [];
-  for (const part of parts) {
-    if (!(part instanceof PageRecord)) runs.push(part);
-    else if (isKeyed(part)) keyed.push(part);
-  }
+  const keyed = parts.filter((part): part is KeyedRecord => part instanceof PageRecord);
+  const runs = parts.filter((part) => part instanceof PageRun);
   return { keyed, runs, rejected: [], rejectedAt: [] };
 }
 

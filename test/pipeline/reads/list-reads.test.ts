@@ -24,8 +24,7 @@ import type { Resource } from '../../../src/description/description.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
-import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import type { ProvingScan } from '../../../src/streams/paging/reading-proofs.ts';
@@ -128,7 +127,7 @@ function reading(
   const scheduler = virtualTime();
   scheduler.run(() => {
     const asked: Asked[] = [];
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const list = (query: ListQuery, limit: Limit): Observable<Answer> =>
       during(
         limit,

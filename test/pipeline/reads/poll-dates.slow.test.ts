@@ -14,7 +14,7 @@ import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { DatesFound } from '../../../src/streams/paging/list-dates.ts';
 import { NO_SWEEP, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
 import { during, sharedBucket } from '../../../src/streams/quota/token-bucket.ts';
@@ -135,7 +135,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         );
       }),
     );
-  const clock = logicalClock();
+  const clock = new LogicalClock();
   scheduler.run(() => {
     const poll = { lookbackMs: MINUTE, pageSize: 100, sweepIntervalMs: DAY };
     const progress: Pick<Cursor, 'firstRead' | 'since'> = {

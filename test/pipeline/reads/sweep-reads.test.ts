@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { sweepBatch } from '../../../src/pipeline/reads/sweep-reads.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
-import { newestReads } from '../../../src/streams/diff/newest.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { NewestReads } from '../../../src/streams/diff/newest.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Span } from '../../../src/streams/http/logical-clock.ts';
 import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 
 describe('sweepBatch', () => {
-  const clock = logicalClock();
-  const newest = newestReads(clock);
+  const clock = new LogicalClock();
+  const newest = new NewestReads(clock);
   const noRecords = (span = clock.answered(clock.begin())) => ({
     ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
     settle: () => clock.settle(span.begin),

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import { FailingOffsets } from '../../../src/streams/decode/around-failing.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
@@ -173,7 +173,7 @@ describe('a page that fails because of one record', () => {
   });
 
   it('holds up no read that is open', async () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const { list } = serverOf(records(100), poisoned(95), { logicalClock: clock });
     const { span } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
     expect(clock.oldest()).toBe(span.begin);
@@ -380,7 +380,7 @@ it('a page behind the end is empty where the server answers it with an error', a
 
 it('an offset that must be a multiple of pageSize is made one', async () => {
   const plan = new PagePlan();
-  const clock = logicalClock();
+  const clock = new LogicalClock();
   const { list, met } = serverOf(
     records(1_000),
     (offset, pageSize) => (offset % pageSize === 0 ? undefined : 400),
@@ -399,7 +399,7 @@ it('an offset that must be a multiple of pageSize is made one', async () => {
 it('a page that has to be made a whole one leaves no read open', async () => {
   const plan = new PagePlan();
   plan.foundWhole();
-  const clock = logicalClock();
+  const clock = new LogicalClock();
   const { list } = serverOf(
     records(1_000),
     (offset, pageSize) => (offset % pageSize === 0 ? undefined : 400),

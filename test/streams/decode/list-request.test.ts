@@ -16,7 +16,7 @@ import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decod
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import { jsonsOf, WINE_STAMPS } from '../../support/records.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
@@ -80,7 +80,7 @@ async function start(
       schedule: asyncScheduler.schedule.bind(asyncScheduler),
     },
   });
-  const reads = logicalClock();
+  const reads = new LogicalClock();
   const all: ListRequestOptions = {
     baseUrl: new URL(sandbox.url),
     list: ORDERS,
@@ -421,7 +421,7 @@ describe('with a decoder that knows digests', () => {
       (_, n) => `{"order_number":${n},"a":"${'x'.repeat(990)}"}`,
     );
     const body = page(many.join());
-    const reads = logicalClock();
+    const reads = new LogicalClock();
     let elements = 0;
     let onFirst: (() => void) | undefined;
     const decode: Decoder = (bytes, at) => {

@@ -4,7 +4,7 @@ import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Answer, ListRequest } from '../../../src/streams/decode/response.ts';
 import { decodedList } from '../../../src/streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
-import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { AnswerOptions } from '../../../src/streams/http/answer-rules.ts';
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
@@ -39,7 +39,7 @@ export type ListOptions = PageRequestOptions &
 
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {
-  const { logicalClock = newClock() } = options;
+  const { logicalClock = new LogicalClock() } = options;
   const requests = new RequestPlan(options);
   const request = pageRequest(requests, { ...options, logicalClock });
   return decodedList({ ...options, url: requests.url, request, logicalClock });

@@ -2,7 +2,7 @@ import { firstValueFrom, take, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { UnreadableTexts } from '../../../src/streams/decode/decoded-page.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { END, pageText, requestOf, shownIn } from './text-list.ts';
@@ -164,7 +164,7 @@ describe('a page that is no JSON because of a record', () => {
 
   it('holds up no read that is open', async () => {
     for (const text of [NAN, '{"id":7}}', `{"id":${END}`]) {
-      const clock = logicalClock();
+      const clock = new LogicalClock();
       const texts = listWith(10, { 7: text });
       const { list } = requestOf((at, size) => pageText(texts, at, size), { logicalClock: clock });
       const { span } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));

@@ -2,7 +2,7 @@ import { firstValueFrom, map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
+import { Confirmations, MAX_WAITING } from '../../../src/streams/diff/confirmations.ts';
 import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import { MAX_LAG_MS } from '../../../src/streams/http/response-age.ts';
@@ -83,7 +83,8 @@ describe('a record with an earlier updated_at than the published one', () => {
   });
 
   it('stays held where more wait than there is room for', () => {
-    const { isHeld } = sightings({ maxWaiting: 1 });
+    const { isHeld } = sightings();
+    for (let k = 1; k < MAX_WAITING; k++) isHeld(0, { key: `other ${k}` });
     expect(isHeld(0, { key: 'another' })).toBe(true);
     expect(isHeld(0)).toBe(true);
     expect(isHeld(60_000)).toBe(true);

@@ -9,7 +9,7 @@ import { diff } from '../../../src/streams/diff/diff.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
 import type { DiffOptions, Difference, ReadRecords } from '../../../src/streams/diff/diff.ts';
-import { newestReads } from '../../../src/streams/diff/newest.ts';
+import { NewestReads } from '../../../src/streams/diff/newest.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord, PUBLISHED } from '../../../src/streams/records/page-record.ts';
 import type {
@@ -331,7 +331,7 @@ describe('diff of reads that overlap', () => {
     span: { begin, end },
   });
   const overlapping = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(busyClock()) });
+    differences(reads, { newest: new NewestReads(busyClock()) });
 
   it('drops an answer that is older than what it holds', () => {
     const found = overlapping(
@@ -376,7 +376,7 @@ describe('diff of reads that overlap', () => {
 
   it('judges nothing without spans', () => {
     const reads = [page({ n: 1, updated_at: at(13) }), page({ n: 1, updated_at: at(12) })];
-    const found = differences(reads, { newest: newestReads(busyClock()) });
+    const found = differences(reads, { newest: new NewestReads(busyClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 updated_at']]);
   });
 
@@ -409,12 +409,12 @@ describe('diff of what is known to be the same', () => {
       span: { begin, end },
     });
     const reads = [read(1, 9, 'a'), known(2, 3), read(4, 10, 'b')];
-    const found = differences(reads, { newest: newestReads(busyClock()) });
+    const found = differences(reads, { newest: new NewestReads(busyClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
     expect(found.flatMap(({ undecided }) => undecided)).toEqual([]);
     // An answer before it is older, and of one that overlapped it nobody can tell.
     const later = [read(1, 9, 'a'), known(5, 7), read(3, 4, 'b'), read(6, 8, 'c')];
-    const judged = differences(later, { newest: newestReads(busyClock()) });
+    const judged = differences(later, { newest: new NewestReads(busyClock()) });
     expect(judged.map(inShort)).toEqual([['c 1'], [], [], []]);
     expect(judged.map(({ undecided }) => undecided)).toEqual([[], [], [], ['1']]);
   });
@@ -433,7 +433,7 @@ describe('diff of keys that are gone', () => {
   });
   /** What each read brings, in short, undecided keys with a `?`. */
   const brought = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(busyClock()) }).map((found) =>
+    differences(reads, { newest: new NewestReads(busyClock()) }).map((found) =>
       [...inShort(found), ...found.undecided.map((key) => `${key}?`)].join(),
     );
 

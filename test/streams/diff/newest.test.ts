@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { newestReads } from '../../../src/streams/diff/newest.ts';
+import { NewestReads } from '../../../src/streams/diff/newest.ts';
 import type { Verdict } from '../../../src/streams/diff/newest.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Span } from '../../../src/streams/http/logical-clock.ts';
 import { busyClock } from '../../support/busy-clock.ts';
 
@@ -47,26 +47,26 @@ function oracle({ inHand, other, was, is }: (typeof CASES)[number]): Verdict {
   return is > was ? 'newer' : 'older';
 }
 
-describe('newestReads', () => {
+describe('NewestReads', () => {
   it('has a case for every overlap', () => {
     expect(OVERLAPS).toHaveLength(6);
     expect(new Set(CASES.map(oracle))).toEqual(new Set(['newer', 'older', 'undecided']));
   });
 
   it.each(CASES)('judges $other ($is) beside $inHand ($was)', (each) => {
-    const newest = newestReads(busyClock());
+    const newest = new NewestReads(busyClock());
     newest.saw('k', each.inHand, each.was, false);
     expect(newest.judge('k', each.other, each.is)).toBe(oracle(each));
   });
 
   it('takes a key that it knows nothing of for newer', () => {
-    const newest = newestReads(busyClock());
+    const newest = new NewestReads(busyClock());
     newest.saw('k', { begin: 5, end: 6 }, null, false);
     expect(newest.judge('other', { begin: 1, end: 2 }, null)).toBe('newer');
   });
 
   it('knows more once the same content was read twice', () => {
-    const newest = newestReads(busyClock());
+    const newest = new NewestReads(busyClock());
     newest.saw('k', { begin: 1, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('undecided');
     expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('undecided');
@@ -81,20 +81,20 @@ describe('newestReads', () => {
   });
 
   it('starts afresh with other content', () => {
-    const newest = newestReads(busyClock());
+    const newest = new NewestReads(busyClock());
     newest.saw('k', { begin: 1, end: 2 }, null, false);
     newest.saw('k', { begin: 3, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 5, end: 10 }, null)).toBe('undecided');
   });
 
   /** Enough reads of other keys for a sweep. */
-  const sweep = (newest: ReturnType<typeof newestReads>, span: Span) => {
+  const sweep = (newest: NewestReads, span: Span) => {
     for (let k = 0; k < 1_000; k++) newest.saw(`other ${k}`, span, null, false);
   };
 
   it('forgets what no read that is still open could overlap', () => {
-    const clock = logicalClock();
-    const newest = newestReads(clock);
+    const clock = new LogicalClock();
+    const newest = new NewestReads(clock);
     const [old, beside] = [clock.begin(), clock.begin()];
     const span = clock.answered(old);
     clock.begin(); // it stays open
@@ -102,13 +102,13 @@ describe('newestReads', () => {
     clock.settle(old);
     expect(newest.judge('k', span, 4)).toBe('older');
     clock.settle(beside);
-    sweep(newest, span);
+    sweep(newest, clock.answered(clock.begin()));
     expect(newest.judge('k', span, 4)).toBe('newer'); // as good as never seen
   });
 
   it('remembers nothing once no read is open', () => {
-    const clock = logicalClock();
-    const newest = newestReads(clock);
+    const clock = new LogicalClock();
+    const newest = new NewestReads(clock);
     const [one, other] = [clock.begin(), clock.begin()];
     const span = clock.answered(one);
     newest.saw('k', span, 5, false);
@@ -119,8 +119,8 @@ describe('newestReads', () => {
   });
 
   it('remembers nothing of a read that no other overlaps', () => {
-    const clock = logicalClock();
-    const newest = newestReads(clock);
+    const clock = new LogicalClock();
+    const newest = new NewestReads(clock);
     const span = clock.answered(clock.begin());
     const later = clock.begin();
     newest.saw('k', span, 5, false);
@@ -129,8 +129,8 @@ describe('newestReads', () => {
   });
 
   it('remembers what a read that is still open overlaps', () => {
-    const clock = logicalClock();
-    const newest = newestReads(clock);
+    const clock = new LogicalClock();
+    const newest = new NewestReads(clock);
     const slow = clock.begin();
     const quick = clock.begin();
     const span = clock.answered(quick);
@@ -164,8 +164,8 @@ describe('newestReads', () => {
         ]);
         events.sort((a, b) => a.at - b.at);
 
-        const clock = logicalClock();
-        const newest = newestReads(clock);
+        const clock = new LogicalClock();
+        const newest = new NewestReads(clock);
         const begins = new Map<number, number>();
         let inHand: number | undefined;
         let undecided = false;
@@ -208,7 +208,7 @@ describe('newestReads', () => {
       fc.property(fc.array(step, { maxLength: 12 }), span, time, (steps, last, at) => {
         // None is forgotten meanwhile.
         const clock = Object.assign(busyClock(), { oldest: () => 0 });
-        const [atOnce, oneByOne] = [newestReads(clock), newestReads(clock)];
+        const [atOnce, oneByOne] = [new NewestReads(clock), new NewestReads(clock)];
         const spanOf = ([begin, length]: readonly [number, number]) => {
           return { begin, end: begin + length };
         };
@@ -241,8 +241,8 @@ describe('newestReads', () => {
   });
 
   it('remembers of keys that were seen at once no more than of others', () => {
-    const clock = logicalClock();
-    const newest = newestReads(clock);
+    const clock = new LogicalClock();
+    const newest = new NewestReads(clock);
     const [old, beside] = [clock.begin(), clock.begin()];
     const span = clock.answered(old);
     const open = clock.begin();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 
-describe('logicalClock', () => {
+describe('LogicalClock', () => {
   it('gives every beginning and end a place of its own, in their order', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const [a, b] = [clock.begin(), clock.begin()];
     const [spanB, spanA] = [clock.answered(b), clock.answered(a)];
     const c = clock.begin();
@@ -15,7 +15,7 @@ describe('logicalClock', () => {
   });
 
   it('knows the oldest read that is not settled, answered or not', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     expect(clock.oldest()).toBe(Infinity);
     const [a, b, c] = [clock.begin(), clock.begin(), clock.begin()];
     expect(clock.oldest()).toBe(a);
@@ -30,7 +30,7 @@ describe('logicalClock', () => {
   });
 
   it('may be told twice that a read is settled', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const [a, b] = [clock.begin(), clock.begin()];
     clock.settle(a);
     clock.settle(a);
@@ -38,7 +38,7 @@ describe('logicalClock', () => {
   });
 
   it('tells when the last open read is settled, and once each time', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     let idle = 0;
     clock.onIdle(() => (idle += 1));
     const [a, b] = [clock.begin(), clock.begin()];
@@ -52,7 +52,7 @@ describe('logicalClock', () => {
   });
 
   it('knows whether another open read had begun before one ended', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     const a = clock.begin();
     const alone = clock.answered(a);
     const b = clock.begin();
@@ -68,7 +68,7 @@ describe('logicalClock', () => {
   });
 
   it('keeps a read open for as long as it is held, settled or not', () => {
-    const clock = logicalClock();
+    const clock = new LogicalClock();
     let idle = 0;
     clock.onIdle(() => (idle += 1));
     const [a, b] = [clock.begin(), clock.begin()];

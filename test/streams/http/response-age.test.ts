@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  answerAges,
+  AnswerAges,
   isStale,
   MAX_LAG_MS,
   oldestOf,
@@ -13,7 +13,7 @@ const FIVE_MINUTES = 300_000;
 
 /** Answers to requests that are sent at a local time, ms. */
 function answers() {
-  const ages = answerAges();
+  const ages = new AnswerAges();
   return {
     /** `behind`: how far the answer's `Date` is behind the server's clock, ms. */
     asked: (askedAt: number, { behind = 0, ageMs }: { behind?: number; ageMs?: number } = {}) => {
@@ -90,7 +90,7 @@ describe('the age of an answer', () => {
 describe('an answer with the Date of an earlier one', () => {
   const SECOND = 1_000;
   const asking = () => {
-    const ages = answerAges();
+    const ages = new AnswerAges();
     return (address: string, askedAt: number, madeAt: number) =>
       ages.of({
         askedAt,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { serverClock } from '../../../src/streams/http/server-clock.ts';
+import { ServerClock } from '../../../src/streams/http/server-clock.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -10,16 +10,16 @@ const MS = 7; // keeps times from being coarse
 
 /** A clock at whose last scan's start `newest` was the newest, told `date` by its first answer. */
 function markOf(date: number | undefined, ...updatedAt: (number | null)[]) {
-  const clock = serverClock();
+  const clock = new ServerClock();
   clock.see(updatedAt);
   const newest = clock.newest();
   clock.tell(date);
   return clock.mark(newest);
 }
 
-describe('serverClock', () => {
+describe('ServerClock', () => {
   it('knows nothing to begin with', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.tell(undefined);
     clock.see([null]);
     expect(clock.newest()).toBeUndefined();
@@ -48,7 +48,7 @@ describe('serverClock', () => {
   });
 
   it('allows for a clock that is behind, though one record is stamped in the future', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     const [stamp, future] = [NOON - 5 * MINUTE, Date.UTC(2099, 0, 1)];
     clock.tell(NOON);
     clock.see([stamp, future + MS]);
@@ -59,7 +59,7 @@ describe('serverClock', () => {
   });
 
   it('takes a record stamped in the future for the newest once Date has passed it', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.tell(NOON);
     clock.see([NOON + 2 * MINUTE, NOON + MINUTE]);
     expect(clock.newest()).toBeUndefined();
@@ -96,7 +96,7 @@ describe('serverClock', () => {
   });
 
   it('follows a Date that steps back, and one that jumps ahead', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.see([NOON - 1]);
     const newest = clock.newest();
     clock.tell(NOON);
@@ -107,14 +107,14 @@ describe('serverClock', () => {
   });
 
   it('keeps the Date it was told when an answer tells none', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.tell(NOON);
     clock.tell(undefined);
     expect(clock.mark(Infinity)).toBe(NOON);
   });
 
   it('marks by what was newest at the start of the scan, not by what the scan has seen', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.see([NOON - 5 * MINUTE + MS]);
     const newest = clock.newest();
     clock.tell(NOON);
@@ -124,14 +124,14 @@ describe('serverClock', () => {
   });
 
   it('takes the local time for the latest until it is told a Date: what was seen may be old', () => {
-    const [dated, stamped] = [serverClock(), serverClock()];
+    const [dated, stamped] = [new ServerClock(), new ServerClock()];
     dated.tell(NOON);
     stamped.see([NOON - 1, null]);
     expect([dated.latest(NOON + HOUR), stamped.latest(NOON + HOUR)]).toEqual([NOON, NOON + HOUR]);
   });
 
   it('knows the latest of all times, for the end of a window', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.see([NOON, NOON - HOUR]);
     expect(clock.latest(NOON - HOUR)).toBe(NOON);
     clock.tell(NOON - 10 * MINUTE);
@@ -141,7 +141,7 @@ describe('serverClock', () => {
   });
 
   it('goes back as far as stamps lag where they may be local times, and an hour for the end of daylight saving', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.tell(NOON);
     clock.see([NOON - 8 * HOUR + MS, NOON - 90 * DAY]);
     clock.tell(NOON + 10 * MINUTE);
@@ -156,7 +156,7 @@ describe('serverClock', () => {
   });
 
   it('takes stamps for earlier by an offset below 0, and an hour', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.tell(NOON);
     clock.see([NOON - MS]);
     clock.shift(-8 * HOUR);
@@ -167,7 +167,7 @@ describe('serverClock', () => {
   });
 
   it("goes on from the server's time by the local clock", () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     expect(clock.now(5)).toBeUndefined();
     clock.tell(NOON, 1_000);
     expect([clock.now(1_000), clock.now(3_500), clock.now(0)]).toEqual([NOON, NOON + 2_500, NOON]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { serverClock } from '../../../src/streams/http/server-clock.ts';
+import { ServerClock } from '../../../src/streams/http/server-clock.ts';
 import { probedDates } from '../../../src/streams/paging/date-negotiation.ts';
 import { datesText, ListDates } from '../../../src/streams/paging/list-dates.ts';
 import { timeFormat } from '../../../src/description/time-format.ts';
@@ -10,7 +10,7 @@ const TWO_DAYS_MS = 2 * 86_400_000;
 const BOTH = { changed_since: '{from}', changed_until: '{to}' };
 
 function datesIn(times: Parameters<typeof timeFormat>[0], parameters: object = BOTH) {
-  const clock = serverClock();
+  const clock = new ServerClock();
   clock.tell(NOW, NOW);
   const format = timeFormat(times);
   return new ListDates({

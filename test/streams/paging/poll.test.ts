@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import { poll, window } from '../../../src/streams/paging/poll.ts';
 import type { PollOptions, PollPage, Window } from '../../../src/streams/paging/poll.ts';
-import { serverClock } from '../../../src/streams/http/server-clock.ts';
-import type { ServerClock } from '../../../src/streams/http/server-clock.ts';
+import { ServerClock } from '../../../src/streams/http/server-clock.ts';
 import { scanPage } from '../../support/scan-page.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
@@ -64,7 +63,7 @@ function pagesOf(scheduler: TestScheduler, pages: number, pageMs: number): Obser
 
 /** A clock of records that is never behind `Date`, as if such a record had been seen. */
 function punctualClock(): ServerClock {
-  return Object.assign(serverClock(), { newest: () => Infinity });
+  return Object.assign(new ServerClock(), { newest: () => Infinity });
 }
 
 /** Polls for so long in virtual time, and gives what was asked for. */
@@ -200,7 +199,7 @@ describe('poll', () => {
   });
 
   it('takes the mark at the start of a scan, however long it runs and whatever it sees', () => {
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.see([NOON - 7_001]); // the clock of the records is 7 s behind
     const scheduler = virtualTime();
     const { scan, asked } = scans(scheduler, { pages: 3, pageMs: 1_000 });
@@ -231,7 +230,7 @@ describe('poll', () => {
     scheduler.run(({ expectObservable }) => {
       const since$ = poll({
         scan,
-        clock: serverClock(),
+        clock: new ServerClock(),
         since: NOON,
         lookbackMs: 0,
         intervalMs: 5,
@@ -290,7 +289,7 @@ describe('poll', () => {
     const { asked } = polled(35_000, { intervalMs: 10_000 });
     for (const { at, to } of asked) expect(to).toBeGreaterThanOrEqual(at - 10_000 + 2 * DAY);
 
-    const clock = serverClock();
+    const clock = new ServerClock();
     clock.see([NOON + 400 * DAY]);
     const ahead = polled(1, { clock, lookbackMs: 0 });
     expect(ahead.asked[0]!.to).toBe(402 * DAY);
@@ -392,7 +391,7 @@ describe('poll', () => {
       const by = (source: Observable<ScanPage>) =>
         poll({
           scan: () => source,
-          clock: serverClock(),
+          clock: new ServerClock(),
           since: NOON,
           lookbackMs: 0,
           intervalMs: 10,
@@ -414,7 +413,7 @@ describe('poll', () => {
       const source = cold<ScanPage>('--|');
       const poll$ = poll({
         scan: () => source,
-        clock: serverClock(),
+        clock: new ServerClock(),
         since: NOON,
         lookbackMs: 0,
         intervalMs: 10,

@@ -3,8 +3,8 @@ import { packRun, unpackRun } from '../../../src/state/run-entries.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOrderAfter, mayBeCut } from '../../../src/streams/paging/reading-proofs.ts';
 import type { KeyOrder } from '../../../src/streams/paging/reading-proofs.ts';
-import { PageRecord } from '../../../src/streams/records/page-record.ts';
-import { PageRecords, PageRun } from '../../../src/streams/records/page-records.ts';
+import { PageRecord, PageRun } from '../../../src/streams/records/page-record.ts';
+import { PageRecords } from '../../../src/streams/records/page-records.ts';
 
 const record = (key: string) => PageRecord.ofJson({ id: key }, { key });
 /** A run as it is read back from the store: its keys are bytes. */
