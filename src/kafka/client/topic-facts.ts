@@ -4,7 +4,7 @@
 import { singleFlight } from '../../core/single-flight.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { KAFKA_LIMITS } from '../../core/retries.ts';
-import type { Bounds, Isolation, Offsets } from '../log.ts';
+import type { Isolation, Offsets, TopicBounds } from '../log.ts';
 import { withBrokers } from './brokers.ts';
 import type { Brokers, ClusterAccess } from './brokers.ts';
 import {
@@ -93,7 +93,7 @@ export function topicBounds(
   cluster: ClusterAccess,
   topic: string,
   remedy?: string,
-): Promise<ReadonlyMap<number, Bounds>> {
+): Promise<TopicBounds> {
   return queryBrokers(cluster, (brokers) => requestBounds(brokers, topic, 'committed', remedy));
 }
 
@@ -102,7 +102,7 @@ async function requestBounds(
   topic: string,
   isolation: Isolation,
   remedy?: string,
-): Promise<ReadonlyMap<number, Bounds>> {
+): Promise<TopicBounds> {
   return boundsIn(brokers, await describedTopic(brokers, topic, remedy), isolation);
 }
 
@@ -144,7 +144,7 @@ export async function boundsIn(
   brokers: Brokers,
   described: Metadata,
   isolation: Isolation,
-): Promise<ReadonlyMap<number, Bounds>> {
+): Promise<TopicBounds> {
   const [lows, highs] = await Promise.all(
     [EARLIEST, LATEST].map((time) => offsetsIn(brokers, described, time, isolation)),
   );
@@ -167,7 +167,7 @@ async function offsetsIn(
       const led = partitions.filter((each) => each.leader === leader);
       const address = addresses.get(leader);
       if (!address) throw noLeaderError(topic, led[0]!.partition);
-      const answers = await brokers.send(address, listOffsets(time, { topic, led, isolation }));
+      const answers = await brokers.send(address, listOffsets(time, topic, led, isolation));
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
         if (!answer) {
@@ -185,13 +185,13 @@ async function offsetsIn(
 /** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
 export interface ClusterFacts {
   readonly id: () => Promise<string>;
-  readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;
+  readonly bounds: (topic: string, isolation: Isolation) => Promise<TopicBounds>;
 }
 
 export function clusterFacts(cluster: ClusterAccess): ClusterFacts {
   const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
     singleFlight(() => withBrokers(cluster, KAFKA_LIMITS.taskQuery, ask));
-  const bounds = new Map<string, () => Promise<ReadonlyMap<number, Bounds>>>();
+  const bounds = new Map<string, () => Promise<TopicBounds>>();
   return {
     id: query(async (brokers) => (await brokers.sendToAny(metadata([]))).clusterId),
     bounds: (topic, isolation) => {

@@ -255,7 +255,7 @@ class GroupMember {
  */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
-  const known = kafkaError(cause);
+  const known = kafkaError(error);
   const isCode = cause instanceof kafkajs.KafkaJSProtocolError && !isCoordinatorMoving(cause.code);
   if (!isCode || !isRetryable(known)) return known;
   const message = `Kafka refuses members of the group ${group}: ${cause.message}`;

@@ -13,9 +13,9 @@ import {
 import type { ExistingTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
 import { ERROR, noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
-import { isUnsupported } from '../../kafka/client/kafka-error.ts';
+import { hasErrorType } from '../../kafka/client/kafka-error.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
-import { createTopics } from './create-topics.ts';
+import { createTopics, UNAUTHORIZED_CODES } from './create-topics.ts';
 import type { OmittedSetting } from './create-topics.ts';
 import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
 import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
@@ -170,11 +170,6 @@ async function inspectTopicSettings(
   });
 }
 
-const NOT_ALLOWED: ReadonlySet<number> = new Set([
-  ERROR.TOPIC_AUTHORIZATION_FAILED,
-  ERROR.CLUSTER_AUTHORIZATION_FAILED,
-]);
-
 /**
  * Returns the settings of each topic, without topics whose settings this client's user has no right to read. Empty if the brokers do not
  * support the request.
@@ -187,10 +182,10 @@ async function settingsOf(
   try {
     answers = await brokers.sendToAny(describeSettings(names, CHECKED_SETTINGS));
   } catch (error) {
-    if (isUnsupported(error)) return new Map();
+    if (hasErrorType(error, 'UNSUPPORTED_VERSION')) return new Map();
     throw error;
   }
-  const seen = answers.filter(({ errorCode }) => !NOT_ALLOWED.has(errorCode));
+  const seen = answers.filter(({ errorCode }) => !UNAUTHORIZED_CODES.has(errorCode));
   for (const { topic, errorCode } of seen) {
     if (errorCode !== 0) throw protocolError(errorCode, `the settings of ${topic}`);
   }
@@ -215,7 +210,7 @@ export async function registryStorageFindings(
   const answers = await withBrokers(cluster, KAFKA_LIMITS.startQuery, (brokers) =>
     brokers.sendToAny(describeSettings(STORAGE_TOPICS, ['cleanup.policy', ...LIMITS])),
   ).catch((error: unknown) => {
-    if (isUnsupported(error)) return [];
+    if (hasErrorType(error, 'UNSUPPORTED_VERSION')) return [];
     throw error;
   });
   return answers
