@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { defer, firstValueFrom, ignoreElements, map, merge, takeUntil, timer } from 'rxjs';
 import type { LeaseClocks } from '../ledger/ledger.ts';
 import type { PermitBatch } from './guest-permits.ts';
+import { acknowledgementsOf } from '../../sinks/signals/kafka-signals.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
-import { acknowledgementsOf } from '../../sinks/signals/acknowledgements.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsRequest } from '../../sinks/signals/signals.ts';
 

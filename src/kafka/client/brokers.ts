@@ -37,7 +37,7 @@ export class Brokers {
 
   /** @param timeoutMs Longest wait for a response, in ms, if the call to `send` sets no other. */
   constructor({ kafka, connections }: ClusterAccess, timeoutMs = RESPONSE_TIMEOUT_MS) {
-    this.#connections = connections ?? new Connections(kafka, { perBroker: 1 });
+    this.#connections = connections ?? new Connections(kafka, 1);
     this.#ownsConnections = connections === undefined;
     this.#timeoutMs = timeoutMs;
     setMaxListeners(0, this.#closing.signal); // each call in flight adds a listener: Node would warn about more than ten

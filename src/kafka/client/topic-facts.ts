@@ -39,11 +39,18 @@ export function existing(
 ): Promise<ReadonlySet<string>> {
   return queryBrokers(cluster, async (brokers) => {
     const answer = await brokers.sendToAny(metadata(topics));
-    const there = answer.topics.filter(
-      ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
-    );
-    return new Set(there.map(({ topic }) => topic));
+    return existingIn(answer);
   });
+}
+
+/**
+ * Returns the names of the topics in a Metadata response that exist. A topic that this client's user may not see has another error code.
+ */
+export function existingIn({ topics }: Metadata): ReadonlySet<string> {
+  const there = topics.filter(
+    ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
+  );
+  return new Set(there.map(({ topic }) => topic));
 }
 
 export function missingTopicError(topic: string, remedy: string): CellarstreamError {
@@ -56,11 +63,7 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
  * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic. With advice the error is final. Without it the
  * error can be retried, as the topic may be new.
  */
-async function describedTopic(
-  brokers: Brokers,
-  topic: string,
-  remedy: string | undefined,
-): Promise<Metadata> {
+async function describedTopic(brokers: Brokers, topic: string, remedy?: string): Promise<Metadata> {
   const answer = await brokers.sendToAny(metadata([topic]));
   const { errorCode = 0 } = answer.topics[0] ?? {};
   const isAbsent =
@@ -94,16 +97,9 @@ export function topicBounds(
   topic: string,
   remedy?: string,
 ): Promise<TopicBounds> {
-  return queryBrokers(cluster, (brokers) => requestBounds(brokers, topic, 'committed', remedy));
-}
-
-async function requestBounds(
-  brokers: Brokers,
-  topic: string,
-  isolation: Isolation,
-  remedy?: string,
-): Promise<TopicBounds> {
-  return boundsIn(brokers, await describedTopic(brokers, topic, remedy), isolation);
+  return queryBrokers(cluster, async (brokers) =>
+    boundsIn(brokers, await describedTopic(brokers, topic, remedy), 'committed'),
+  );
 }
 
 /**
@@ -116,9 +112,8 @@ export function offsetsSince(
   time: number,
 ): Promise<Offsets> {
   return queryBrokers(cluster, async (brokers) => {
-    const described = await describedTopic(brokers, topic, undefined);
-    const at = BigInt(Math.floor(time));
-    const found = await offsetsIn(brokers, described, at, 'committed');
+    const described = await describedTopic(brokers, topic);
+    const found = await offsetsIn(brokers, described, BigInt(Math.floor(time)), 'committed');
     return new Map([...found].filter(([, offset]) => offset >= 0n));
   });
 }
@@ -145,12 +140,11 @@ export async function boundsIn(
   described: Metadata,
   isolation: Isolation,
 ): Promise<TopicBounds> {
-  const [lows, highs] = await Promise.all(
-    [EARLIEST, LATEST].map((time) => offsetsIn(brokers, described, time, isolation)),
-  );
-  return new Map(
-    [...lows!].map(([partition, low]) => [partition, { low, high: highs!.get(partition)! }]),
-  );
+  const [lows, highs] = await Promise.all([
+    offsetsIn(brokers, described, EARLIEST, isolation),
+    offsetsIn(brokers, described, LATEST, isolation),
+  ]);
+  return new Map([...lows].map(([at, low]) => [at, { low, high: highs.get(at)! }]));
 }
 
 async function offsetsIn(
@@ -170,9 +164,8 @@ async function offsetsIn(
       const answers = await brokers.send(address, listOffsets(time, topic, led, isolation));
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
-        if (!answer) {
+        if (!answer)
           throw new Error(`the ListOffsets response lacks partition ${partition} of ${topic}`);
-        }
         const { errorCode, offset } = answer;
         if (errorAction(errorCode) !== 'done') throw partitionError(errorCode, topic, partition);
         return [partition, offset] as const;
@@ -196,7 +189,9 @@ export function clusterFacts(cluster: ClusterAccess): ClusterFacts {
     id: query(async (brokers) => (await brokers.sendToAny(metadata([]))).clusterId),
     bounds: (topic, isolation) => {
       const name = `${topic} ${isolation}`;
-      const ask = bounds.get(name) ?? query((brokers) => requestBounds(brokers, topic, isolation));
+      const request = async (brokers: Brokers) =>
+        boundsIn(brokers, await describedTopic(brokers, topic), isolation);
+      const ask = bounds.get(name) ?? query(request);
       bounds.set(name, ask);
       return ask();
     },

@@ -45,13 +45,15 @@ async function unpackGzip(bytes: Buffer): Promise<Buffer> {
   // One output chunk as long as the content: several chunks would have to be concatenated.
   const length = bytes.readUInt32LE(bytes.length - LENGTH_FROM_END);
   const chunkSize = Math.min(Math.max(length + 1, CHUNK.min), CHUNK.max);
-  try {
-    return await unzip(bytes, { chunkSize, maxOutputLength: MAX_UNPACKED_BYTES });
-  } catch (error) {
-    throw new MalformedBytes(error instanceof Error ? error.message : String(error), {
-      cause: error,
-    });
-  }
+  return unzip(bytes, { chunkSize, maxOutputLength: MAX_UNPACKED_BYTES }).catch(throwMalformed);
+}
+
+/** Throws the error of a library's decoder as `MalformedBytes`. */
+function throwMalformed(error: unknown): never {
+  if (error instanceof MalformedBytes) throw error;
+  throw new MalformedBytes(error instanceof Error ? error.message : String(error), {
+    cause: error,
+  });
 }
 
 // Format of Zstandard frames: RFC 8878, section 3.1.1
@@ -71,9 +73,7 @@ function unpackZstd(bytes: Buffer): Buffer {
   try {
     stream.push(bytes, true);
   } catch (error) {
-    if (error instanceof MalformedBytes) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new MalformedBytes(reason, { cause: error });
+    throwMalformed(error);
   }
   return output.content();
 }
@@ -120,7 +120,7 @@ const MAX_VARINT_BYTES = 5;
  */
 function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
-  if (!isJavaHeader(bytes)) {
+  if (!bytes.subarray(0, JAVA_MAGIC.length).equals(JAVA_MAGIC)) {
     readSnappyBlock(new Packed(bytes), output);
     return output.content();
   }
@@ -133,10 +133,6 @@ function unpackSnappy(bytes: Buffer): Buffer {
     } else readSnappyBlock(new Packed(input.take(length)), output);
   }
   return output.content();
-}
-
-function isJavaHeader(bytes: Buffer): boolean {
-  return bytes.subarray(0, JAVA_MAGIC.length).equals(JAVA_MAGIC);
 }
 
 function readSnappyBlock(block: Packed, output: Unpacked): void {

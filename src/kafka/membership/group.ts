@@ -67,11 +67,6 @@ export interface JoinGroup {
   readonly memberId: string;
   /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
-  /** Longest time that the coordinator waits in a rebalance until all members have rejoined, in ms. */
-  readonly rebalanceTimeoutMs: number;
-  /** Kind of Kafka group, such as `consumer`. The coordinator refuses a member whose kind differs from that of the other members. */
-  readonly protocolType: string;
-  readonly protocol: string;
   readonly metadata: Buffer;
 }
 
@@ -89,10 +84,18 @@ export interface Joined {
  */
 const NO_INSTANCE_ID = string(null);
 
+/**
+ * Protocol type of a fleet's Kafka group. The coordinator refuses a member whose protocol type differs from that of the other members. This
+ * one differs from that of consumer groups, so that an instance can't join a consumer group by mistake.
+ */
+const PROTOCOL_TYPE = 'cellarstream';
+const PROTOCOL_NAME = 'accounts';
+
 /** Creates a JoinGroup request. The coordinator responds once all members have joined, or when the rebalance timeout has passed. */
-function joinGroup(group: string, options: JoinGroup): Call<Joined> {
-  const { memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
-  const { protocol, metadata } = options;
+function joinGroup(group: string, joining: JoinGroup): Call<Joined> {
+  const { memberId, sessionTimeoutMs, metadata } = joining;
+  // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
+  const rebalanceTimeoutMs = sessionTimeoutMs;
   return createCall(
     'JoinGroup',
     [
@@ -101,8 +104,8 @@ function joinGroup(group: string, options: JoinGroup): Call<Joined> {
       int32(rebalanceTimeoutMs),
       string(memberId),
       NO_INSTANCE_ID,
-      string(protocolType),
-      array([protocol], (name) => [string(name), bytes(metadata)]),
+      string(PROTOCOL_TYPE),
+      array([PROTOCOL_NAME], (name) => [string(name), bytes(metadata)]),
     ],
     (answer) => {
       const head = { errorCode: answer.int16(), generation: answer.int32() };
@@ -209,11 +212,10 @@ export async function groupOffsets(
   partitions: readonly number[],
 ): Promise<readonly bigint[]> {
   const coordinator = await findCoordinator(brokers, 'group', group);
-  const fetched = await brokers.send(coordinator, offsetFetch(group, topic, partitions));
-  if (fetched.errorCode !== 0) {
-    throw protocolError(fetched.errorCode, `the offsets of the group ${group}`);
-  }
-  return fetched.offsets;
+  const call = offsetFetch(group, topic, partitions);
+  const { errorCode, offsets } = await brokers.send(coordinator, call);
+  if (errorCode !== 0) throw protocolError(errorCode, `the offsets of the group ${group}`);
+  return offsets;
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { CellarstreamError } from '../../core/errors.ts';
+import type { KeyedMessage } from '../../kafka/log.ts';
 import type { Message } from '../sink.ts';
 
 /** Retention of the signals topic, in days. A request can wait for a running service for this long. */
@@ -12,7 +13,6 @@ export const SIGNAL_DAYS = 7;
  */
 const MAX_LISTS = 1_000;
 
-const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
 
@@ -24,7 +24,7 @@ const OF_ACCOUNT = {
    * Id of the request. Its acknowledgements contain the same id. It is also the key of the messages with the request and with the
    * acknowledgements.
    */
-  id: ID,
+  id: NAME,
   account: NAME,
 };
 const ASKS = {
@@ -119,9 +119,6 @@ export type PermitsRequest = z.infer<typeof PERMITS>;
 /** The service's response to a {@link PermitsRequest}, with the permits that it grants. */
 export type PermitsAck = z.infer<typeof PERMITS_ACK>;
 
-export type Signal =
-  ResyncRequest | ResyncAck | CertifyRequest | CertifyAck | PermitsRequest | PermitsAck;
-
 const SCHEMAS = {
   resync: REQUEST,
   'resync-ack': ACK,
@@ -131,15 +128,16 @@ const SCHEMAS = {
   'permits-ack': PERMITS_ACK,
 } as const;
 
+/** Signals by the name of their type. */
+export type Signals = { readonly [T in keyof typeof SCHEMAS]: z.infer<(typeof SCHEMAS)[T]> };
+export type Signal = Signals[keyof Signals];
+
 /**
  * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. Its text has one line and does not quote values of
  * the message.
  */
-export function parseSignal(message: {
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-}): Signal {
-  const json = parse(message.value?.toString() ?? '');
+export function parseSignal({ key, value }: Pick<KeyedMessage, 'key' | 'value'>): Signal {
+  const json = parse(value?.toString() ?? '');
   const type = (json as { readonly type?: unknown } | null)?.type;
   if (!isType(type)) throw malformedSignalError('its type is not known');
   const { data, error } = SCHEMAS[type].safeParse(json);
@@ -147,7 +145,7 @@ export function parseSignal(message: {
     const { path, message: what } = error.issues[0]!;
     throw malformedSignalError(`${path.join('.')}: ${what}`);
   }
-  if (message.key?.toString() !== data.id) throw malformedSignalError('its key is not its id');
+  if (key?.toString() !== data.id) throw malformedSignalError('its key is not its id');
   return data;
 }
 
