@@ -1,12 +1,4 @@
-import type {
-  Bounds,
-  Isolation,
-  Known,
-  Offsets,
-  StampedMessage,
-  TailRange,
-  TopicBounds,
-} from '../kafka/log.ts';
+import type { Bounds, Isolation, Known, Offsets, StampedMessage, TailRange } from '../kafka/log.ts';
 
 // Interfaces through which the pipeline uses Kafka: a transactional sink to write to, and a log to read back.
 
@@ -70,7 +62,7 @@ export interface FencedSink extends TransactionalSink {
    *
    * @param isolation Default `committed`: the end is before the first open transaction.
    */
-  bounds(topic: string, isolation?: Isolation): Promise<TopicBounds>;
+  bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
 }
 
 /**
@@ -93,7 +85,7 @@ export interface TransactionalLog {
    * Returns the first and the end offset of each partition. The offsets may be outdated, as from a former partition leader; {@link
    * FencedSink.bounds} returns reliable ones.
    */
-  bounds(topic: string, isolation?: Isolation): Promise<TopicBounds>;
+  bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads the committed messages of a range of offsets. Resolves when all of them have been handled. Throws an error if part of the range
    * is deleted meanwhile; a retry with other offsets may succeed.

@@ -175,19 +175,16 @@ async function offsetsIn(
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
 }
 
-/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
-export interface ClusterFacts {
-  readonly id: () => Promise<string>;
-  readonly bounds: (topic: string, isolation: Isolation) => Promise<TopicBounds>;
-}
+export type ClusterFacts = ReturnType<typeof clusterFacts>;
 
-export function clusterFacts(cluster: ClusterAccess): ClusterFacts {
+/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
+export function clusterFacts(cluster: ClusterAccess) {
   const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
     singleFlight(() => withBrokers(cluster, KAFKA_LIMITS.taskQuery, ask));
   const bounds = new Map<string, () => Promise<TopicBounds>>();
   return {
     id: query(async (brokers) => (await brokers.sendToAny(metadata([]))).clusterId),
-    bounds: (topic, isolation) => {
+    bounds: (topic: string, isolation: Isolation) => {
       const name = `${topic} ${isolation}`;
       const request = async (brokers: Brokers) =>
         boundsIn(brokers, await describedTopic(brokers, topic), isolation);

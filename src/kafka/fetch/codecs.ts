@@ -126,7 +126,7 @@ function unpackSnappy(bytes: Buffer): Buffer {
   }
   const input = new Packed(bytes);
   while (input.left > 0) {
-    const length = input.uint32BE();
+    const length = input.take(4).readUInt32BE();
     // Streams may be concatenated: then these bytes are the next header's beginning instead of a length.
     if (length === JAVA_MAGIC.readUInt32BE()) {
       input.take(JAVA_MAGIC.length - 4 + JAVA_VERSION_BYTES);
@@ -143,7 +143,7 @@ function readSnappyBlock(block: Packed, output: Unpacked): void {
     const high = tag >> 2;
     switch (tag & 3) {
       case 0:
-        output.append(block.take(1 + (high < SHORT_LITERAL ? high : readNumber(block, high - 59))));
+        output.append(block.take(1 + (high < SHORT_LITERAL ? high : block.uintLE(high - 59))));
         break;
       case 1:
         output.repeat(((tag >> 5) << 8) | block.uint8(), 4 + (high & 7));
@@ -159,10 +159,6 @@ function readSnappyBlock(block: Packed, output: Unpacked): void {
   if (output.length - before !== length) {
     throw new MalformedBytes('the length of its content differs from the stated length');
   }
-}
-
-function readNumber(block: Packed, byteCount: number): number {
-  return block.take(byteCount).readUIntLE(0, byteCount);
 }
 
 function readVarint(block: Packed): number {
@@ -340,7 +336,8 @@ class Packed {
     return this.take(4).readUInt32LE();
   }
 
-  uint32BE(): number {
-    return this.take(4).readUInt32BE();
+  /** Reads an unsigned number of 1 to 6 bytes. */
+  uintLE(byteCount: number): number {
+    return this.take(byteCount).readUIntLE(0, byteCount);
   }
 }

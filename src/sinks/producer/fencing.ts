@@ -80,16 +80,11 @@ function idTaken(cause: unknown): CellarstreamError {
   );
 }
 
-interface ClockTimes {
-  readonly steady: number;
-  readonly wall: number;
-}
-
-function now(): ClockTimes {
+function now() {
   return { steady: performance.now(), wall: Date.now() };
 }
 
 /** Returns the elapsed time in ms, by the clock that has advanced more. The monotonic clock alone may stop while the machine sleeps. */
-function elapsedSince({ steady, wall }: ClockTimes): number {
+function elapsedSince({ steady, wall }: ReturnType<typeof now>): number {
   return Math.max(performance.now() - steady, Date.now() - wall);
 }

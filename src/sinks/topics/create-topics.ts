@@ -14,8 +14,8 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** Whether the brokers' default replication factor is also acceptable, because `TOPIC_REPLICATION` is not set. */
-  readonly isReplicationFree: boolean;
+  /** The setting `TOPIC_REPLICATION`. Undefined if it is not set: the brokers' default replication factor is then also acceptable. */
+  readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;
 }
@@ -31,7 +31,8 @@ export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' |
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
 export async function createTopics(options: CreationOptions): Promise<readonly OmittedSetting[]> {
-  const { specs, isReplicationFree, isDryRun } = options;
+  const { specs, isDryRun } = options;
+  const isReplicationFree = options.replication === undefined;
   const leftOut: OmittedSetting[] = [];
   let drafts: readonly TopicDraft[] = specs.map((spec) => ({ ...spec, spec }));
   while (drafts.length > 0) {

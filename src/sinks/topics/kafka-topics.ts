@@ -36,10 +36,6 @@ interface TopicsState {
   readonly warnings: readonly TopicFinding[];
 }
 
-interface TopicsInspected extends TopicsState {
-  readonly absent: readonly string[];
-}
-
 /**
  * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. A number of partitions
  * that differs from the setting is accepted.
@@ -49,7 +45,7 @@ interface TopicsInspected extends TopicsState {
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
   const { specs, absent, brokers } = await existingTopics(options);
-  const leftOut = await create(options, absent, false);
+  const leftOut = await createTopics({ ...options, specs: absent, isDryRun: false });
   return inspect(options, specs, brokers, leftOut);
 }
 
@@ -58,16 +54,11 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
  *
  * @throws CellarstreamError as {@link openTopics}.
  */
-export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
+export async function inspectTopics(options: TopicsOptions) {
   const { there, absent, brokers } = await existingTopics(options);
-  const leftOut = await create(options, absent, true);
+  const leftOut = await createTopics({ ...options, specs: absent, isDryRun: true });
   const found = await inspect(options, there, brokers, leftOut);
   return { ...found, absent: absent.map(({ topic }) => topic) };
-}
-
-function create(options: TopicsOptions, specs: readonly TopicSpec[], isDryRun: boolean) {
-  const isReplicationFree = options.replication === undefined;
-  return createTopics({ ...options, specs, isReplicationFree, isDryRun });
 }
 
 /**
