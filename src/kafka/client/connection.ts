@@ -275,15 +275,10 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
 }
 
 function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
-  const { name, key, version } = call;
   const buffer = bodyOf(call);
+  const encode = () => Promise.resolve({ buf: buffer, buffer });
   return {
-    request: {
-      apiName: name,
-      apiKey: key,
-      apiVersion: version,
-      encode: () => Promise.resolve({ buf: buffer, buffer }),
-    },
+    request: { apiName: call.name, apiKey: call.key, apiVersion: call.version, encode },
     response: { decode: (bytes) => readAnswer(call, bytes), parse: (decoded) => decoded },
   };
 }

@@ -20,7 +20,6 @@ export interface Cluster {
     createBroker(options: {
       readonly connectionPool: ConnectionPool;
       readonly logger: unknown;
-      readonly nodeId?: number;
     }): Broker;
   };
   readonly rootLogger: unknown;

@@ -307,13 +307,9 @@ function isMissing(codec: (() => unknown) | undefined): boolean {
 }
 
 function decompressingCodec(type: number, name: string) {
+  const message = `cellarstream can decompress ${name}, but not compress it: to send such messages, set a codec in kafkajs' CompressionCodecs`;
   return {
-    compress: () =>
-      Promise.reject(
-        new Error(
-          `cellarstream can decompress ${name}, but not compress it: to send such messages, set a codec in kafkajs' CompressionCodecs`,
-        ),
-      ),
+    compress: () => Promise.reject(new Error(message)),
     decompress: (bytes: Buffer) => decompress(type, bytes),
   };
 }

@@ -291,11 +291,9 @@ function expectAllDelivered(
 ): void {
   const there = new Set(delivered.map(({ topic, partition }) => `${topic} ${partition}`));
   for (const { topic, partitions } of meant) {
-    for (const partition of partitions) {
-      if (!there.has(`${topic} ${partition}`)) {
-        throw new Error(`the messages for partition ${partition} of ${topic} were not sent`); // a bug
-      }
-    }
+    const lost = partitions.find((partition) => !there.has(`${topic} ${partition}`));
+    if (lost !== undefined)
+      throw new Error(`the messages for partition ${lost} of ${topic} were not sent`); // a bug
   }
 }
 

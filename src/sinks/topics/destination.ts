@@ -95,15 +95,12 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
  * Creates or verifies all topics, and returns their properties. The returned function `inspect` creates or verifies the topics of one list:
  * see {@link Destination.inspect}.
  */
-async function inspectedTopics(
-  config: ConfigWith<'kafka'>,
-  links: KafkaClients,
-): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'inspect'>> {
-  const first = await openTopics(topicsOf(config, links));
+async function inspectedTopics(config: ConfigWith<'kafka'>, links: KafkaClients) {
+  const options = topicsOf(config, links);
+  const first = await openTopics(options);
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
-  const { topics } = topicsOf(config, links);
-  const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
+  const resourceOf = new Map(options.topics(1).map(({ topic, resource }) => [topic, resource]));
   /**
    * Lists for which `inspect` has not been called yet. The first call for a list does not inspect its topics again, but returns what was
    * found when the service started.

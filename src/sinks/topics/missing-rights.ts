@@ -21,6 +21,8 @@ export interface MissingRights {
 /** Kafka's numbers of ACL operations. They are bit positions in the bit set of operations that a user may perform. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type AclOperation = keyof typeof OPERATIONS;
+const READ_AND_WRITE: readonly AclOperation[] = ['Describe', 'Read', 'Write'];
+const WRITE_ONLY: readonly AclOperation[] = ['Describe', 'Write'];
 
 /**
  * Returns the rights on existing topics that this client's user needs and lacks. Topics for which the brokers do not report rights
@@ -38,9 +40,7 @@ export async function missingTopicRights(
   );
   return specs.flatMap(({ topic: name, isReadBack }) => {
     const found = topics.find(({ topic }) => topic === name);
-    const needed = (['Describe', 'Read', 'Write'] as const).filter(
-      (each) => isReadBack || each !== 'Read',
-    );
+    const needed = isReadBack ? READ_AND_WRITE : WRITE_ONLY;
     const isHidden = found?.errorCode === ERROR.TOPIC_AUTHORIZATION_FAILED;
     const allowed = isHidden ? 0 : found?.errorCode === 0 ? found.operations : undefined;
     const operations = allowed === undefined ? [] : needed.filter((each) => !has(allowed, each));
