@@ -78,8 +78,8 @@ export interface Exchange<T> {
 }
 
 /**
- * Options of the clusters that are not those of kafkajs' consumers and admins. `metadataMaxAge`: age at which a topic's metadata are refreshed,
- * in ms. If it is too large, new partitions of the topic are noticed late.
+ * Default options of {@link clusterOf}; kafkajs' consumers and admins pass others. `metadataMaxAge`: age at which a topic's metadata are
+ * refreshed, in ms. If it is too large, new partitions of the topic are noticed late.
  */
 const CLUSTER_OPTIONS = { metadataMaxAge: 300_000, allowAutoTopicCreation: false };
 

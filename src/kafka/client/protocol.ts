@@ -13,7 +13,10 @@ export interface Call<T> {
   readonly throttlePosition?: 'behind';
 }
 
-/** The requests that this client sends, by name. All brokers since Kafka 2.7 support these versions, except for `DescribeTransactions` (3.0). */
+/**
+ * The requests that this client sends, by name, with their numbers and versions. All brokers since Kafka 2.7 support these versions, except
+ * for `DescribeTransactions`, which needs Kafka 3.0.
+ */
 const REQUESTS = {
   Produce: { key: 0, version: 7, throttlePosition: 'behind' },
   ListOffsets: { key: 2, version: 4 },
