@@ -1,8 +1,7 @@
 import { filter, lastValueFrom, takeUntil, takeWhile, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { acknowledgementsOf } from '../sinks/signals/acknowledgements.ts';
-import type { AckOf } from '../sinks/signals/acknowledgements.ts';
-import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import { acknowledgementsOf } from '../sinks/signals/kafka-signals.ts';
+import type { AckOf, SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../sinks/signals/signals.ts';
 import type { CertifyRequest, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';

@@ -9,6 +9,9 @@ export interface Bounds {
   readonly high: bigint;
 }
 
+/** Bounds of each partition of a topic. */
+export type TopicBounds = ReadonlyMap<number, Bounds>;
+
 /** A message that was read from a topic, without the number of its partition. */
 export interface KeyedMessage {
   readonly offset: string;

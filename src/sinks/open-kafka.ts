@@ -4,7 +4,6 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { Kafka, logLevel } from 'kafkajs';
 import type { logCreator, ISocketFactory } from 'kafkajs';
-import type { Dispatcher } from 'undici';
 import type { ConfigWith, RegistryConfig } from '../config/config.ts';
 import { describeError } from '../core/errors.ts';
 import { KAFKAJS_RETRIES } from '../core/retries.ts';
@@ -18,9 +17,7 @@ import type { ClusterFacts } from '../kafka/client/topic-facts.ts';
 import { compactedTopics, readTail } from '../kafka/fetch/kafka-tail.ts';
 import type { CompactedTopics } from '../kafka/fetch/kafka-tail.ts';
 import { ADDRESS_ATTEMPT_MS } from '../core/http-connections.ts';
-import type { AccessTokens } from '../core/access-tokens.ts';
 import { clientTokens } from '../core/client-tokens.ts';
-import type { ClientCredentials } from '../core/client-tokens.ts';
 import { createRegistry } from '../schemas/registry/registry.ts';
 import type { ClusterAccess } from '../kafka/client/brokers.ts';
 import { openKafkaProducer } from './producer/kafka-producer.ts';
@@ -96,14 +93,11 @@ export function openKafkaClients(
 ): KafkaClients {
   const registry = openRegistry(config.registry);
   const kafka = openKafka(config, options);
-  const connections = new Connections(kafka, { perBroker: CONNECTIONS_PER_BROKER });
+  const connections = new Connections(kafka, CONNECTIONS_PER_BROKER);
   return {
-    kafka,
-    connections,
+    ...{ kafka, connections, registry, compile: sharedCodecs() },
     compactedTopics: compactedTopics(kafka),
     cluster: clusterFacts({ kafka, connections }),
-    registry,
-    compile: sharedCodecs(),
   };
 }
 
@@ -115,12 +109,8 @@ const KEEP_ALIVE_MS = 60_000;
  * tries the next one, instead of Node's default time.
  */
 export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
-  const tcp = {
-    host,
-    port,
-    autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
-  };
+  const addresses = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS };
+  const tcp = { host, port, ...addresses };
   const serverName = net.isIP(host) === 0 ? { servername: host } : {}; // SNI allows no IP addresses
   const socket = ssl
     ? tls.connect({ ...tcp, ...serverName, ...ssl }, onConnect)
@@ -129,16 +119,11 @@ export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => 
 };
 
 export function openRegistry(config: RegistryConfig): Registry {
-  const { url, auth, headers, ca, client, proxies } = config;
-  const revealed = Object.entries(headers).map(([name, value]) => [name, value.reveal()] as const);
-  const options = {
-    url,
-    headers: Object.fromEntries(revealed),
-    ca,
-    cert: client?.cert,
-    key: client?.key.reveal(),
-    proxies,
-  };
+  const { url, auth, ca, client, proxies } = config;
+  const headers = Object.fromEntries(
+    Object.entries(config.headers).map(([name, value]) => [name, value.reveal()]),
+  );
+  const options = { url, headers, ca, cert: client?.cert, key: client?.key.reveal(), proxies };
   switch (auth?.kind) {
     case undefined:
       return createRegistry(options);
@@ -149,8 +134,15 @@ export function openRegistry(config: RegistryConfig): Registry {
     case 'bearer':
       return createRegistry({ ...options, token: auth.token.reveal() });
     case 'oauth': {
+      const { credentials } = auth;
       const connections = tokenConnections(ca, proxies);
-      const token = tokensOf(auth.credentials, connections);
+      const errors = {
+        settings: 'SCHEMA_REGISTRY_OAUTH',
+        ca: 'SCHEMA_REGISTRY_CA_FILE',
+        unreachable: 'REGISTRY_UNREACHABLE',
+        refused: 'REGISTRY_REFUSED',
+      } as const;
+      const token = clientTokens({ credentials, errors, dispatcher: connections });
       const registry = createRegistry({ ...options, token });
       const closeRegistry = registry.close.bind(registry);
       const close = async () => {
@@ -160,16 +152,6 @@ export function openRegistry(config: RegistryConfig): Registry {
       return Object.assign(registry, { close });
     }
   }
-}
-
-function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): AccessTokens {
-  const errors = {
-    settings: 'SCHEMA_REGISTRY_OAUTH',
-    ca: 'SCHEMA_REGISTRY_CA_FILE',
-    unreachable: 'REGISTRY_UNREACHABLE',
-    refused: 'REGISTRY_REFUSED',
-  } as const;
-  return clientTokens({ credentials, errors, dispatcher });
 }
 
 /**

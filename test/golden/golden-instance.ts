@@ -257,14 +257,11 @@ function compactedTopicsOf(kafka: GoldenKafka, now: () => number): CompactedTopi
     const name = `${topic} ${isolation}`;
     const view =
       views.get(name) ??
-      new CompactedView<LogMessage>({
-        now,
-        read: ({ low, high }, onMessages) => {
-          const range = { from: Number(low), to: Number(high), isolation };
-          onMessages(kafka.read(topic, 0, range));
-          return Promise.resolve();
-        },
-      });
+      new CompactedView<LogMessage>(({ low, high }, onMessages) => {
+        const range = { from: Number(low), to: Number(high), isolation };
+        onMessages(kafka.read(topic, 0, range));
+        return Promise.resolve();
+      }, now);
     views.set(name, view);
     return view;
   };

@@ -118,7 +118,7 @@ describe('a producer, while three brokers change', () => {
     if (typeof cluster === 'string') return skip(cluster);
     const { brokers } = cluster;
     const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
-    const connections = new Connections(kafka, { perBroker: 2 });
+    const connections = new Connections(kafka, 2);
     onTestFinished(() => connections.close());
     const all = await Promise.all([
       writtenOn(brokers),

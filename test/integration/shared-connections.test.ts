@@ -37,7 +37,7 @@ it('a hundred producers share six connections, and what befalls one befalls no o
     logLevel: logLevel.NOTHING,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
-  const connections = new Connections(kafka, { perBroker: MOST });
+  const connections = new Connections(kafka, MOST);
   onTestFinished(() => connections.close());
   const idOf = (n: number) => `${topic}-${n}`;
   const open = (n: number, own?: ProducerIdentity) =>

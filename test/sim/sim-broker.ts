@@ -317,10 +317,10 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
   const newestOf = (topic: string) => {
     const found =
       known.get(topic) ??
-      new CompactedView<StampedMessage>({
-        read: (range, onMessages) => read(topic, 0, range, onMessages),
+      new CompactedView<StampedMessage>(
+        (range, onMessages) => read(topic, 0, range, onMessages),
         now,
-      });
+      );
     known.set(topic, found);
     return found;
   };

@@ -5,7 +5,7 @@ import type { GuestDeclarations } from './guest-declarations.ts';
 import type { PermitBatch, QuotaDemands } from './guest-permits.ts';
 import { LEASE_MS } from '../ledger/ledger.ts';
 import type { LeaseClocks } from '../ledger/ledger.ts';
-import { acknowledgementsOf } from '../../sinks/signals/acknowledgements.ts';
+import { acknowledgementsOf } from '../../sinks/signals/kafka-signals.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsRequest } from '../../sinks/signals/signals.ts';

@@ -3,9 +3,9 @@
 import kafkajs from 'kafkajs';
 import type { AuthenticationProviderArgs, Authenticator, Mechanism } from 'kafkajs';
 import type { AccessTokens } from '../../core/access-tokens.ts';
-import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import { LASTING_MS, lasting } from '../../core/retries.ts';
+import { bytes } from './protocol.ts';
 
 interface BearerLoginOptions {
   readonly tokens: Pick<AccessTokens, 'get' | 'forget'>;
@@ -13,7 +13,7 @@ interface BearerLoginOptions {
   readonly extensions: Readonly<Record<string, string>>;
   /** Advice in the error when brokers refuse a token: the settings and rights to check. */
   readonly advice: string;
-  /** Returns the time of a monotonic clock, in ms. Default: the clock of {@link steadyScheduler}. */
+  /** Returns the time of a monotonic clock, in ms. Default: `performance.now`. */
   readonly now?: () => number;
 }
 
@@ -43,7 +43,7 @@ class BearerLogin {
 
   constructor(options: BearerLoginOptions) {
     this.#options = options;
-    this.#refusing = lasting(options.now ?? (() => steadyScheduler.now()));
+    this.#refusing = lasting(options.now);
   }
 
   async run({ host, port, saslAuthenticate }: AuthenticationProviderArgs): Promise<void> {
@@ -53,8 +53,8 @@ class BearerLogin {
       throw loginError(error, broker);
     });
     const exchange = async (message: string): Promise<string> => {
-      const answer = await saslAuthenticate({ request: requestOf(message), response: RESPONSE });
-      return answer ?? '';
+      const request = { encode: () => bytes(Buffer.from(message)) };
+      return (await saslAuthenticate({ request, response: RESPONSE })) ?? '';
     };
     let refusal: string;
     try {
@@ -104,17 +104,9 @@ function initialMessage(token: string, extensions: Readonly<Record<string, strin
 /** Size of the length field, in bytes, with which kafkajs frames a login mechanism's messages in both directions. */
 const LENGTH_BYTES = 4;
 
-function requestOf(message: string): { encode: () => Buffer } {
-  const bytes = Buffer.from(message);
-  const length = Buffer.alloc(LENGTH_BYTES);
-  length.writeInt32BE(bytes.length);
-  const framed = Buffer.concat([length, bytes]);
-  return { encode: () => framed };
-}
-
 const RESPONSE = {
   decode: (framed: Buffer) => framed.subarray(LENGTH_BYTES),
-  parse: (bytes: Buffer) => bytes.toString(),
+  parse: (message: Buffer) => message.toString(),
 };
 
 /**

@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { nameOf, kafkajsCauseOf, int8, string } from './protocol.ts';
+import { createCall, nameOf, int8, string } from './protocol.ts';
 import type { Address, Call } from './protocol.ts';
 import { Connections } from './connections.ts';
 import { kafkaError } from './kafka-error.ts';
@@ -37,7 +37,7 @@ export class Brokers {
 
   /** @param timeoutMs Longest wait for a response, in ms, if the call to `send` sets no other. */
   constructor({ kafka, connections }: ClusterAccess, timeoutMs = RESPONSE_TIMEOUT_MS) {
-    this.#connections = connections ?? new Connections(kafka, { perBroker: 1 });
+    this.#connections = connections ?? new Connections(kafka, 1);
     this.#ownsConnections = connections === undefined;
     this.#timeoutMs = timeoutMs;
     setMaxListeners(0, this.#closing.signal); // each call in flight adds a listener: Node would warn about more than ten
@@ -122,7 +122,7 @@ export async function withBrokers<T>(
     const wait = (error: unknown) => (brokers.hasAnswered ? patience : unreachable).wait(error);
     return await retrying({ wait }, () => ask(brokers));
   } catch (error) {
-    throw kafkaError(kafkajsCauseOf(error));
+    throw kafkaError(error);
   } finally {
     brokers.close();
   }
@@ -171,16 +171,10 @@ function coordinatorCall(
   kind: keyof typeof KINDS,
   id: string,
 ): Call<Address & { readonly errorCode: number }> {
-  return {
-    name: 'FindCoordinator',
-    key: 10,
-    version: 2,
-    body: Buffer.concat([string(id), int8(KINDS[kind].number)]),
-    read: (answer) => {
-      const errorCode = answer.int16();
-      answer.string(); // error message
-      answer.int32(); // broker id
-      return { errorCode, host: answer.string() ?? '', port: answer.int32() };
-    },
-  };
+  return createCall('FindCoordinator', [string(id), int8(KINDS[kind].number)], (answer) => {
+    const errorCode = answer.int16();
+    answer.string(); // error message
+    answer.int32(); // broker id
+    return { errorCode, host: answer.string() ?? '', port: answer.int32() };
+  });
 }

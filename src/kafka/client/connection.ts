@@ -59,11 +59,6 @@ const MIN_BYTES_PER_MS = 100;
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 
-interface OpenConnection {
-  readonly broker: Broker;
-  readonly connection: Connection;
-}
-
 /**
  * One connection to a broker, on which several calls may be in flight. The broker responds to them in order.
  *
@@ -74,7 +69,7 @@ interface OpenConnection {
 export class BrokerConnection {
   readonly #options: BrokerConnectionOptions;
   readonly #name: string;
-  readonly #opened: Promise<OpenConnection>;
+  readonly #opened: Promise<Broker>;
   readonly #closing = new AbortController();
   #connection: Connection | undefined;
   #isRetired = false;
@@ -141,19 +136,20 @@ export class BrokerConnection {
     this.close(connectionClosedError(this.#name, message));
   }
 
-  async #open(): Promise<OpenConnection> {
+  async #open(): Promise<Broker> {
     const { cluster, address } = this.#options;
     const { signal } = this.#closing;
     const broker = await connect(cluster, address, signal);
     const [connection] = broker.connectionPool.pool;
     this.#connection = connection;
     if (signal.aborted) endConnection(connection, signal.reason as Error);
-    return { broker, connection };
+    return broker;
   }
 
   /** Waits until the connection is open, and checks that the broker supports the call. */
   async #openFor(call: Call<unknown>, signal: AbortSignal): Promise<Connection> {
-    const { broker, connection } = await unlessAborted(signal, this.#opened);
+    const broker = await unlessAborted(signal, this.#opened);
+    const [connection] = broker.connectionPool.pool;
     expectSupported(broker, call);
     this.#closing.signal.throwIfAborted();
     if (!connection.isConnected()) throw connectionClosedError(this.#name, 'Closed connection');
@@ -279,15 +275,10 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
 }
 
 function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
-  const { name, key, version } = call;
   const buffer = bodyOf(call);
+  const encode = () => Promise.resolve({ buf: buffer, buffer });
   return {
-    request: {
-      apiName: name,
-      apiKey: key,
-      apiVersion: version,
-      encode: () => Promise.resolve({ buf: buffer, buffer }),
-    },
+    request: { apiName: call.name, apiKey: call.key, apiVersion: call.version, encode },
     response: { decode: (bytes) => readAnswer(call, bytes), parse: (decoded) => decoded },
   };
 }

@@ -10,16 +10,7 @@ import type { CallOptions } from './connection.ts';
 import { clusterOf } from './kafkajs-inner.ts';
 import type { Cluster } from './kafkajs-inner.ts';
 
-export interface ConnectionsOptions {
-  /** Maximum number of connections to one broker. While an expiring login is replaced there may briefly be one more. */
-  readonly perBroker: number;
-  /** Idle time after which a connection is closed, in ms. Default 60,000. */
-  readonly idleMs?: number;
-}
-
 const IDLE_MS = 60_000;
-/** Age at which kafkajs refreshes metadata, in ms. kafkajs requires the option; it has no effect, as our own calls request metadata. */
-const METADATA_MAX_AGE_MS = 300_000;
 
 interface BrokerEntry {
   readonly connections: Set<BrokerConnection>;
@@ -40,13 +31,14 @@ export class Connections {
   #seeds: Promise<readonly Address[]> | undefined;
   readonly #closing = new AbortController();
 
-  constructor(kafka: Kafka, { perBroker, idleMs = IDLE_MS }: ConnectionsOptions) {
+  /**
+   * @param perBroker Maximum number of connections to one broker. While an expiring login is replaced there may briefly be one more.
+   * @param idleMs Idle time after which a connection is closed, in ms.
+   */
+  constructor(kafka: Kafka, perBroker: number, idleMs = IDLE_MS) {
+    this.#cluster = clusterOf(kafka);
     this.#perBroker = perBroker;
     this.#idleMs = idleMs;
-    this.#cluster = clusterOf(kafka, {
-      metadataMaxAge: METADATA_MAX_AGE_MS,
-      allowAutoTopicCreation: false,
-    });
   }
 
   /**
@@ -88,8 +80,8 @@ export class Connections {
   setAdvertised(addresses: readonly Address[]): void {
     this.#advertised = new Set(addresses.map(nameOf));
     for (const name of this.#seedNames) {
-      if (this.#isSeedAlone(name))
-        this.#brokers.get(name)?.connections.forEach((each) => each.retire());
+      const { connections } = this.#brokers.get(name) ?? {};
+      if (this.#isSeedAlone(name)) connections?.forEach((each) => each.retire());
     }
   }
 
@@ -145,12 +137,11 @@ export class Connections {
 
   #brokerAt(address: Address): BrokerEntry {
     const name = nameOf(address);
-    const found = this.#brokers.get(name) ?? {
-      connections: new Set(),
-      throttle: new ThrottleTime(),
-    };
-    this.#brokers.set(name, found);
-    return found;
+    const known = this.#brokers.get(name);
+    if (known) return known;
+    const broker = { connections: new Set<BrokerConnection>(), throttle: new ThrottleTime() };
+    this.#brokers.set(name, broker);
+    return broker;
   }
 }
 

@@ -5,13 +5,10 @@ import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
 import { MalformedBytes } from '../fetch/codecs.ts';
+import { kafkajsCauseOf } from './protocol.ts';
 
 /** Kafka's error types for a producer that was replaced by a newer one, or whose transaction timed out. */
-const EPOCH_ERRORS = new Set([
-  'INVALID_PRODUCER_EPOCH',
-  'PRODUCER_FENCED',
-  'INVALID_PRODUCER_ID_MAPPING',
-]);
+const EPOCH_ERRORS = ['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING'];
 
 /** Message of kafkajs' plain `Error` when a broker accepted the connection, but did not answer ApiVersions in time. */
 const NOT_CONNECTED = 'Broker not connected';
@@ -112,14 +109,16 @@ const OUTDATED =
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
 
 /**
- * Converts an error of kafkajs to a CellarstreamError. Other errors are returned unchanged. The code is
+ * Converts an error of kafkajs, or a `CallNotSent` or `CallUnanswered` with such a cause, to a CellarstreamError. Other errors are returned
+ * unchanged. The code is
  *
  * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
  * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings (see {@link tlsError});
  * - `code` for all other errors, which are retried.
  */
-export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
+export function kafkaError(thrown: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
+  const error = kafkajsCauseOf(thrown);
   if (error instanceof CellarstreamError || !isKafkajsError(error)) return error;
   const all = withCauses(error);
   const ours = loginErrorIn(all);
@@ -213,15 +212,13 @@ export function isCoordinatorMissing(error: unknown): boolean {
 
 /** Whether the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out. */
 export function isEpochError(error: unknown): boolean {
-  return withCauses(error).some(
-    (at) =>
-      EPOCH_ERRORS.has(typeOf(at)) ||
-      (at instanceof CellarstreamError && at.context.epoch === true),
-  );
+  const isOurs = (at: Error) => at instanceof CellarstreamError && at.context.epoch === true;
+  return hasErrorType(error, ...EPOCH_ERRORS) || withCauses(error).some(isOurs);
 }
 
-export function isUnsupported(error: unknown): boolean {
-  return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
+/** Whether the error, or one of its causes, is kafkajs' error for one of these error types of Kafka, such as `UNSUPPORTED_VERSION`. */
+export function hasErrorType(error: unknown, ...types: readonly string[]): boolean {
+  return withCauses(error).some((at) => types.includes(typeOf(at)));
 }
 
 function isKafkajsError(error: unknown): error is Error {

@@ -4,7 +4,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { rootCertificates } from 'node:tls';
 import type { Mechanism, SASLOptions } from 'kafkajs';
 import type { Dispatcher } from 'undici';
-import type { KafkaConfig, KafkaLogin } from '../../config/config.ts';
+import type { KafkaConfig } from '../../config/config.ts';
 import { clientTokens } from '../../core/client-tokens.ts';
 import type { AccessTokensOptions } from '../../core/access-tokens.ts';
 import { bearerLogin } from './bearer-login.ts';
@@ -25,21 +25,26 @@ export function kafkaTls({ ssl }: KafkaConfig): ConnectionOptions | false {
   );
 }
 
-type RenewalFailed = NonNullable<AccessTokensOptions['onRenewalFailed']>;
-
 /** Converts the login settings of the brokers to kafkajs' options; undefined without a login. */
 export function kafkaSasl(
   { sasl, ssl, proxies }: KafkaConfig,
-  onRenewalFailed: RenewalFailed,
+  onRenewalFailed: NonNullable<AccessTokensOptions['onRenewalFailed']>,
 ): SASLOptions | Mechanism | undefined {
   if (!sasl) return undefined;
   switch (sasl.mechanism) {
     case 'oauthbearer': {
+      const { credentials, extensions } = sasl;
+      const errors = {
+        settings: 'KAFKA_OAUTH',
+        ca: 'KAFKA_SSL_CA_FILE',
+        unreachable: 'KAFKA_UNREACHABLE',
+        refused: 'KAFKA_REFUSED',
+      } as const;
       const dispatcher = tokenConnections(ssl ? ssl.ca : undefined, proxies);
-      const tokens = oauthTokens(sasl, dispatcher, onRenewalFailed);
+      const tokens = clientTokens({ credentials, errors, dispatcher }, { onRenewalFailed });
       const advice =
         'check KAFKA_OAUTH_SCOPE, and the issuer and audience in the settings of the brokers';
-      return bearerLogin({ tokens, extensions: sasl.extensions, advice });
+      return bearerLogin({ tokens, extensions, advice });
     }
     case 'aws-msk-iam': {
       const tokens = mskTokens(sasl.region, { onRenewalFailed });
@@ -51,20 +56,6 @@ export function kafkaSasl(
       return { mechanism, username, password: password.reveal() } as SASLOptions;
     }
   }
-}
-
-function oauthTokens(
-  { credentials }: Extract<KafkaLogin, { mechanism: 'oauthbearer' }>,
-  dispatcher: Dispatcher,
-  onRenewalFailed: RenewalFailed,
-) {
-  const errors = {
-    settings: 'KAFKA_OAUTH',
-    ca: 'KAFKA_SSL_CA_FILE',
-    unreachable: 'KAFKA_UNREACHABLE',
-    refused: 'KAFKA_REFUSED',
-  } as const;
-  return clientTokens({ credentials, errors, dispatcher }, { onRenewalFailed });
 }
 
 const PACKAGE = 'aws-msk-iam-sasl-signer-js';

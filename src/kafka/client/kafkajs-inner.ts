@@ -20,7 +20,6 @@ export interface Cluster {
     createBroker(options: {
       readonly connectionPool: ConnectionPool;
       readonly logger: unknown;
-      readonly nodeId?: number;
     }): Broker;
   };
   readonly rootLogger: unknown;
@@ -78,16 +77,17 @@ export interface Exchange<T> {
   };
 }
 
-interface ClusterOptions {
-  readonly metadataMaxAge: number;
-  readonly allowAutoTopicCreation: false;
-}
+/**
+ * Default options of {@link clusterOf}; kafkajs' consumers and admins pass others. `metadataMaxAge`: age at which a topic's metadata are
+ * refreshed, in ms. If it is too large, new partitions of the topic are noticed late.
+ */
+const CLUSTER_OPTIONS = { metadataMaxAge: 300_000, allowAutoTopicCreation: false };
 
 /** Description of the symbol that is the key of kafkajs' internal function for creating clusters. */
 const CREATE_CLUSTER = 'private:Kafka:createCluster';
 
 /** Creates a cluster object of kafkajs, without connecting. @throws TypeError if `kafka` is not of kafkajs 2.2. */
-export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
+export function clusterOf(kafka: Kafka, options = CLUSTER_OPTIONS): Cluster {
   const cluster = Reflect.apply(clusterMaker(kafka).create, kafka, [options]) as Cluster;
   const { connectionPoolBuilder } = cluster;
   const build = connectionPoolBuilder.build.bind(connectionPoolBuilder);
@@ -102,7 +102,7 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
 /** Returns a `Kafka` with the same settings that applies {@link endIdleChecks} to the connections of its consumers and admins. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
-  const create = (options: ClusterOptions) => clusterOf(kafka, options);
+  const create = (options: typeof CLUSTER_OPTIONS) => clusterOf(kafka, options);
   return Object.create(kafka, { [key]: { value: create } }) as Kafka;
 }
 

@@ -3,14 +3,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRetryable } from '../../core/errors.ts';
 import { BRIEF_PAUSES, LASTING_MS, PAUSES, lasting, pauseMs } from '../../core/retries.ts';
-import { kafkaError } from './kafka-error.ts';
-import { kafkajsCauseOf } from './protocol.ts';
+import { hasErrorType, kafkaError } from './kafka-error.ts';
 
 /** Kafka's error types which mean that too few brokers are available. */
-const LACKING_BROKERS: ReadonlySet<unknown> = new Set([
-  'COORDINATOR_NOT_AVAILABLE',
-  'NOT_ENOUGH_REPLICAS',
-]);
+const LACKING_BROKERS = ['COORDINATOR_NOT_AVAILABLE', 'NOT_ENOUGH_REPLICAS'];
 
 /** Time limit for repeating an operation, with pauses between the attempts. */
 export class Patience {
@@ -49,9 +45,10 @@ export class Patience {
   }
 
   async #pause(ms: number, error: unknown): Promise<void> {
-    if (this.#lacking(isLackingBrokers(error)) >= LASTING_MS.lackingBrokers) throw error;
+    const isLacking = hasErrorType(error, ...LACKING_BROKERS);
+    if (this.#lacking(isLacking) >= LASTING_MS.lackingBrokers) throw error;
     const leftMs = this.#until - performance.now();
-    const isFinal = !isRetryable(kafkaError(kafkajsCauseOf(error)));
+    const isFinal = !isRetryable(kafkaError(error));
     if (this.#closed.aborted || leftMs <= 0 || isFinal) throw error;
     await pause(Math.min(ms, leftMs), undefined, { signal: this.#closed }).catch(() => {
       throw error;
@@ -71,8 +68,4 @@ export async function retrying<T>(
       await patience.wait(error);
     }
   }
-}
-
-function isLackingBrokers(error: unknown): boolean {
-  return error instanceof Error && 'type' in error && LACKING_BROKERS.has(error.type);
 }

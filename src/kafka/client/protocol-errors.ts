@@ -85,12 +85,12 @@ const ERRORS = {
   TRANSACTION_ABORTABLE: [120, 'abort'],
 } as const satisfies Readonly<Record<string, readonly [code: number, action?: ErrorAction]>>;
 
-const ACTIONS = new Map<number, ErrorAction | undefined>();
-const NAMES = new Map<number, string>();
-for (const [name, [code, action]] of Object.entries(ERRORS)) {
-  ACTIONS.set(code, action);
-  NAMES.set(code, name);
-}
+const BY_CODE = new Map<number, { readonly name: string; readonly action?: ErrorAction }>(
+  Object.entries(ERRORS).map(([name, [code, action]]) => [
+    code,
+    { name, ...(action && { action }) },
+  ]),
+);
 
 export const ERROR = Object.fromEntries(
   Object.entries(ERRORS).map(([name, [code]]) => [name, code]),
@@ -98,11 +98,11 @@ export const ERROR = Object.fromEntries(
 
 /** Returns the action of a producer after a response with this error code; `abort` for unknown codes. */
 export function errorAction(code: number): ErrorAction {
-  return ACTIONS.get(code) ?? 'abort';
+  return BY_CODE.get(code)?.action ?? 'abort';
 }
 
 export function nameOfError(code: number): string {
-  return NAMES.get(code) ?? `error code ${code}`;
+  return BY_CODE.get(code)?.name ?? `error code ${code}`;
 }
 
 /** Creates kafkajs' error for an error code, with Kafka's name of the code as `type`. @param what First part of the message. */
@@ -114,15 +114,11 @@ export function protocolError(code: number, what: string): KafkaJSProtocolError 
 }
 
 /** Creates kafkajs' error for an error code of a partition. */
-export function partitionError(
-  code: number,
-  topic: string,
-  partition: number,
-): KafkaJSProtocolError {
+export function partitionError(code: number, topic: string, partition: number): Error {
   return protocolError(code, `partition ${partition} of ${topic}`);
 }
 
 /** Creates kafkajs' error for a partition without a known leader. It has the error code that brokers use in this case. */
-export function noLeaderError(topic: string, partition: number): KafkaJSProtocolError {
+export function noLeaderError(topic: string, partition: number): Error {
   return partitionError(ERROR.LEADER_NOT_AVAILABLE, topic, partition);
 }

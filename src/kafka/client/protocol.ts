@@ -13,6 +13,38 @@ export interface Call<T> {
   readonly throttlePosition?: 'behind';
 }
 
+/**
+ * The requests that this client sends, by name, with their numbers and versions. All brokers since Kafka 2.7 support these versions, except
+ * for `DescribeTransactions`, which needs Kafka 3.0.
+ */
+const REQUESTS = {
+  Produce: { key: 0, version: 7, throttlePosition: 'behind' },
+  ListOffsets: { key: 2, version: 4 },
+  Metadata: { key: 3, version: 8 },
+  OffsetFetch: { key: 9, version: 5 },
+  FindCoordinator: { key: 10, version: 2 },
+  JoinGroup: { key: 11, version: 5 },
+  Heartbeat: { key: 12, version: 3 },
+  LeaveGroup: { key: 13, version: 3 },
+  SyncGroup: { key: 14, version: 3 },
+  DescribeGroups: { key: 15, version: 3 },
+  CreateTopics: { key: 19, version: 4 },
+  InitProducerId: { key: 22, version: 4, isFlexible: true },
+  AddPartitionsToTxn: { key: 24, version: 1 },
+  EndTxn: { key: 26, version: 1 },
+  DescribeConfigs: { key: 32, version: 1 },
+  DescribeTransactions: { key: 65, version: 0, isFlexible: true },
+} as const;
+
+/** Creates a request. @param fields Encoded fields of its body, in their order. */
+export function createCall<T>(
+  name: keyof typeof REQUESTS,
+  fields: readonly Buffer[],
+  read: Call<T>['read'],
+): Call<T> {
+  return { name, ...REQUESTS[name], body: Buffer.concat(fields), read };
+}
+
 /** A decoded response, and how long the broker throttles this client, in ms. */
 export interface Answer<T> {
   readonly value: T;
@@ -144,8 +176,9 @@ export function bytes(value: Buffer): Buffer {
   return Buffer.concat([int32(value.length), value]);
 }
 
-export function array<T>(items: readonly T[], one: (item: T) => Buffer): Buffer {
-  return Buffer.concat([int32(items.length), ...items.map(one)]);
+/** Encodes an array. @param one Encodes an item, as one or several fields. */
+export function array<T>(items: readonly T[], one: (item: T) => Buffer | Buffer[]): Buffer {
+  return Buffer.concat([int32(items.length), ...items.flatMap(one)]);
 }
 
 /** Error of a call that was not sent. No broker has executed the call. */

@@ -1,8 +1,8 @@
 // Requests about topics: partition leaders, first and last offsets, settings. kafkajs has them too, but fails for all topics if this user
-// may not see one of them. All brokers since Kafka 2.7 support the request versions used here.
+// may not see one of them.
 
 import type { Isolation } from '../log.ts';
-import { array, int32, int64, int8, string } from './protocol.ts';
+import { array, createCall, int32, int64, int8, string } from './protocol.ts';
 import type { Address, Call } from './protocol.ts';
 
 export interface OfTopic<T> {
@@ -52,17 +52,10 @@ const OPERATIONS_NOT_RETURNED = -(2 ** 31);
 export function metadata(topics: readonly string[], withOperations = false): Call<Metadata> {
   const NO_CREATION = 0;
   const NOT_OF_CLUSTER = 0;
-  return {
-    name: 'Metadata',
-    key: 3,
-    version: 8,
-    body: Buffer.concat([
-      array(topics, string),
-      int8(NO_CREATION),
-      int8(NOT_OF_CLUSTER),
-      int8(Number(withOperations)),
-    ]),
-    read: (answer) => {
+  return createCall(
+    'Metadata',
+    [array(topics, string), int8(NO_CREATION), int8(NOT_OF_CLUSTER), int8(Number(withOperations))],
+    (answer) => {
       const ids = () => answer.array(() => answer.int32());
       const brokers = answer.array(() => {
         const broker = { id: answer.int32(), host: answer.string()!, port: answer.int32() };
@@ -87,15 +80,12 @@ export function metadata(topics: readonly string[], withOperations = false): Cal
           return led;
         });
         const bits = answer.int32();
-        return {
-          ...head,
-          partitions,
-          operations: bits === OPERATIONS_NOT_RETURNED ? undefined : bits,
-        };
+        const operations = bits === OPERATIONS_NOT_RETURNED ? undefined : bits;
+        return { ...head, partitions, operations };
       });
       return { clusterId, controllerId, brokers, topics: described };
     },
-  };
+  );
 }
 
 interface ListedOffset {
@@ -117,44 +107,37 @@ export const LATEST = -1n;
  */
 export function listOffsets(
   time: bigint,
-  of: {
-    readonly topic: string;
-    readonly led: readonly PartitionLeader[];
-    readonly isolation: Isolation;
-  },
+  topic: string,
+  led: readonly PartitionLeader[],
+  isolation: Isolation,
 ): Call<readonly ListedOffset[]> {
-  const { topic, led, isolation } = of;
   const NO_REPLICA = -1;
-  return {
-    name: 'ListOffsets',
-    key: 2,
-    version: 4,
-    body: Buffer.concat([
+  const partitions = array(led, ({ partition, leaderEpoch }) => [
+    int32(partition),
+    int32(leaderEpoch),
+    int64(time),
+  ]);
+  return createCall(
+    'ListOffsets',
+    [
       int32(NO_REPLICA),
       int8(ISOLATION[isolation]),
-      array([topic], (name) =>
-        Buffer.concat([
-          string(name),
-          array(led, ({ partition, leaderEpoch }) =>
-            Buffer.concat([int32(partition), int32(leaderEpoch), int64(time)]),
-          ),
-        ]),
-      ),
-    ]),
-    read: (answer) =>
-      answer
-        .array(() => {
-          answer.string(); // topic
-          return answer.array(() => {
-            const head = { partition: answer.int32(), errorCode: answer.int16() };
-            answer.int64(); // timestamp
-            const offset = answer.int64();
-            answer.int32(); // leader epoch
-            return { ...head, offset };
-          });
-        })
-        .flat(),
-  };
+      array([topic], (name) => [string(name), partitions]),
+    ],
+    (answer) => {
+      const topics = answer.array(() => {
+        answer.string(); // topic
+        return answer.array(() => {
+          const head = { partition: answer.int32(), errorCode: answer.int16() };
+          answer.int64(); // timestamp
+          const offset = answer.int64();
+          answer.int32(); // leader epoch
+          return { ...head, offset };
+        });
+      });
+      return topics.flat();
+    },
+  );
 }
 
 /** Settings of one topic, by the name of the setting. `errorCode`: Kafka's error code if the settings can't be read, otherwise 0. */
@@ -170,32 +153,29 @@ export function describeSettings(
 ): Call<readonly TopicSettings[]> {
   const TOPIC = 2;
   const NO_SYNONYMS = 0;
-  return {
-    name: 'DescribeConfigs',
-    key: 32,
-    version: 1,
-    body: Buffer.concat([
-      array(topics, (topic) => Buffer.concat([int8(TOPIC), string(topic), array(names, string)])),
+  return createCall(
+    'DescribeConfigs',
+    [
+      array(topics, (topic) => [int8(TOPIC), string(topic), array(names, string)]),
       int8(NO_SYNONYMS),
-    ]),
-    read: (answer) =>
+    ],
+    (answer) =>
       answer.array(() => {
         const errorCode = answer.int16();
         answer.string(); // error message
         answer.int8(); // resource type
         const topic = answer.string()!;
-        const entries = answer.array(() => {
-          const entry = [answer.string()!, answer.string()] as const;
+        const settings = new Map<string, string>();
+        answer.array(() => {
+          const name = answer.string()!;
+          const value = answer.string();
+          if (value !== null) settings.set(name, value);
           answer.int8(); // whether it is read-only
           answer.int8(); // source
           answer.int8(); // whether it is sensitive
           answer.array(() => [answer.string(), answer.string(), answer.int8()]); // synonyms
-          return entry;
         });
-        const known = entries.flatMap(([name, value]) =>
-          value === null ? [] : [[name, value] as const],
-        );
-        return { topic, errorCode, settings: new Map(known) };
+        return { topic, errorCode, settings };
       }),
-  };
+  );
 }

@@ -4,7 +4,7 @@
 import { singleFlight } from '../../core/single-flight.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { KAFKA_LIMITS } from '../../core/retries.ts';
-import type { Bounds, Isolation, Offsets } from '../log.ts';
+import type { Isolation, Offsets, TopicBounds } from '../log.ts';
 import { withBrokers } from './brokers.ts';
 import type { Brokers, ClusterAccess } from './brokers.ts';
 import {
@@ -39,11 +39,18 @@ export function existing(
 ): Promise<ReadonlySet<string>> {
   return queryBrokers(cluster, async (brokers) => {
     const answer = await brokers.sendToAny(metadata(topics));
-    const there = answer.topics.filter(
-      ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
-    );
-    return new Set(there.map(({ topic }) => topic));
+    return existingIn(answer);
   });
+}
+
+/**
+ * Returns the names of the topics in a Metadata response that exist. A topic that this client's user may not see has another error code.
+ */
+export function existingIn({ topics }: Metadata): ReadonlySet<string> {
+  const there = topics.filter(
+    ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
+  );
+  return new Set(there.map(({ topic }) => topic));
 }
 
 export function missingTopicError(topic: string, remedy: string): CellarstreamError {
@@ -56,11 +63,7 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
  * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic. With advice the error is final. Without it the
  * error can be retried, as the topic may be new.
  */
-async function describedTopic(
-  brokers: Brokers,
-  topic: string,
-  remedy: string | undefined,
-): Promise<Metadata> {
+async function describedTopic(brokers: Brokers, topic: string, remedy?: string): Promise<Metadata> {
   const answer = await brokers.sendToAny(metadata([topic]));
   const { errorCode = 0 } = answer.topics[0] ?? {};
   const isAbsent =
@@ -93,17 +96,10 @@ export function topicBounds(
   cluster: ClusterAccess,
   topic: string,
   remedy?: string,
-): Promise<ReadonlyMap<number, Bounds>> {
-  return queryBrokers(cluster, (brokers) => requestBounds(brokers, topic, 'committed', remedy));
-}
-
-async function requestBounds(
-  brokers: Brokers,
-  topic: string,
-  isolation: Isolation,
-  remedy?: string,
-): Promise<ReadonlyMap<number, Bounds>> {
-  return boundsIn(brokers, await describedTopic(brokers, topic, remedy), isolation);
+): Promise<TopicBounds> {
+  return queryBrokers(cluster, async (brokers) =>
+    boundsIn(brokers, await describedTopic(brokers, topic, remedy), 'committed'),
+  );
 }
 
 /**
@@ -116,9 +112,8 @@ export function offsetsSince(
   time: number,
 ): Promise<Offsets> {
   return queryBrokers(cluster, async (brokers) => {
-    const described = await describedTopic(brokers, topic, undefined);
-    const at = BigInt(Math.floor(time));
-    const found = await offsetsIn(brokers, described, at, 'committed');
+    const described = await describedTopic(brokers, topic);
+    const found = await offsetsIn(brokers, described, BigInt(Math.floor(time)), 'committed');
     return new Map([...found].filter(([, offset]) => offset >= 0n));
   });
 }
@@ -144,13 +139,12 @@ export async function boundsIn(
   brokers: Brokers,
   described: Metadata,
   isolation: Isolation,
-): Promise<ReadonlyMap<number, Bounds>> {
-  const [lows, highs] = await Promise.all(
-    [EARLIEST, LATEST].map((time) => offsetsIn(brokers, described, time, isolation)),
-  );
-  return new Map(
-    [...lows!].map(([partition, low]) => [partition, { low, high: highs!.get(partition)! }]),
-  );
+): Promise<TopicBounds> {
+  const [lows, highs] = await Promise.all([
+    offsetsIn(brokers, described, EARLIEST, isolation),
+    offsetsIn(brokers, described, LATEST, isolation),
+  ]);
+  return new Map([...lows].map(([at, low]) => [at, { low, high: highs.get(at)! }]));
 }
 
 async function offsetsIn(
@@ -167,12 +161,11 @@ async function offsetsIn(
       const led = partitions.filter((each) => each.leader === leader);
       const address = addresses.get(leader);
       if (!address) throw noLeaderError(topic, led[0]!.partition);
-      const answers = await brokers.send(address, listOffsets(time, { topic, led, isolation }));
+      const answers = await brokers.send(address, listOffsets(time, topic, led, isolation));
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
-        if (!answer) {
+        if (!answer)
           throw new Error(`the ListOffsets response lacks partition ${partition} of ${topic}`);
-        }
         const { errorCode, offset } = answer;
         if (errorAction(errorCode) !== 'done') throw partitionError(errorCode, topic, partition);
         return [partition, offset] as const;
@@ -182,21 +175,20 @@ async function offsetsIn(
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
 }
 
-/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
-export interface ClusterFacts {
-  readonly id: () => Promise<string>;
-  readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;
-}
+export type ClusterFacts = ReturnType<typeof clusterFacts>;
 
-export function clusterFacts(cluster: ClusterAccess): ClusterFacts {
+/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
+export function clusterFacts(cluster: ClusterAccess) {
   const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
     singleFlight(() => withBrokers(cluster, KAFKA_LIMITS.taskQuery, ask));
-  const bounds = new Map<string, () => Promise<ReadonlyMap<number, Bounds>>>();
+  const bounds = new Map<string, () => Promise<TopicBounds>>();
   return {
     id: query(async (brokers) => (await brokers.sendToAny(metadata([]))).clusterId),
-    bounds: (topic, isolation) => {
+    bounds: (topic: string, isolation: Isolation) => {
       const name = `${topic} ${isolation}`;
-      const ask = bounds.get(name) ?? query((brokers) => requestBounds(brokers, topic, isolation));
+      const request = async (brokers: Brokers) =>
+        boundsIn(brokers, await describedTopic(brokers, topic), isolation);
+      const ask = bounds.get(name) ?? query(request);
       bounds.set(name, ask);
       return ask();
     },

@@ -33,21 +33,20 @@ export interface ConsumerBatch {
   readonly markHandled: (count: number) => void;
 }
 
-interface ConsumerGroup {
-  readonly id: string;
-  /** Where the consumer group begins to read if it has no committed offsets. */
-  readonly from: 'beginning' | 'latest';
-  /** Time without a heartbeat after which the coordinator removes a member, in ms. */
-  readonly sessionTimeoutMs: number;
-}
-
 interface ConsumerMemberOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly partitions: number;
-  readonly group: ConsumerGroup;
+  readonly groupId: string;
+  /** Where the consumer group begins to read if it has no committed offsets. */
+  readonly from: 'beginning' | 'latest';
+  /** Time without a heartbeat after which the coordinator removes a member, in ms. */
+  readonly sessionTimeoutMs: number;
   readonly scheduler: SchedulerLike;
-  /** The first value makes the member leave its consumer group, once its running batches have been handled. */
+  /**
+   * The first value makes the member leave its consumer group, once its running batches have been handled. The observable must replay that
+   * value to late subscribers.
+   */
   readonly leave$: Observable<unknown>;
   /** Handles a batch. Called concurrently for several partitions. Must not reject: the handler deals with its errors. */
   readonly onBatch: (batch: ConsumerBatch) => Promise<void>;
@@ -80,10 +79,9 @@ const FETCH_WAIT_MS = 500;
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED` or `TLS_REFUSED`.
  */
 export async function runConsumerMember(options: ConsumerMemberOptions): Promise<void> {
-  const { kafka, topic, leave$, onAssigned } = options;
-  const { id, from, sessionTimeoutMs } = options.group;
+  const { kafka, topic, groupId, sessionTimeoutMs, leave$, scheduler, onAssigned } = options;
   const member: ConsumerConfig = {
-    groupId: id,
+    groupId,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, sessionTimeoutMs),
     heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
@@ -96,9 +94,8 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
   const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
-    if (from === 'latest') {
-      const { scheduler } = options;
-      const lacking = () => endsIfWithoutOffsets(kafka, topic, id);
+    if (options.from === 'latest') {
+      const lacking = () => endsIfWithoutOffsets(kafka, topic, groupId);
       if (!(await startAtEnd({ kafka, topic, member, lacking, leave$, scheduler }))) return;
     }
     consumer = withoutIdleChecks(kafka).consumer(member);
@@ -118,7 +115,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
-    throw memberError(await withCoordinatorReason(error, kafka, id), id);
+    throw memberError(await withCoordinatorReason(error, kafka, groupId), groupId);
   } finally {
     await consumer?.disconnect(); // waits for running batches, then leaves the group
   }
@@ -131,13 +128,14 @@ async function withCoordinatorReason(
   group: string,
 ): Promise<unknown> {
   if (!isCoordinatorMissing(error)) return error;
-  const search = withBrokers({ kafka }, KAFKA_LIMITS.errorDetail, (brokers) =>
-    findCoordinator(brokers, 'group', group),
-  );
-  return search.then(
-    () => error, // a coordinator is available by now
-    (reason: unknown) => reason,
-  );
+  try {
+    await withBrokers({ kafka }, KAFKA_LIMITS.errorDetail, (brokers) =>
+      findCoordinator(brokers, 'group', group),
+    );
+    return error; // a coordinator is available by now
+  } catch (reason) {
+    return reason;
+  }
 }
 
 /**
@@ -168,13 +166,11 @@ class RunningBatch {
    * @param joined$ Emits when the member has joined its consumer group again after a rebalance. The handler is then halted.
    */
   async handle(joined$: Observable<void>): Promise<void> {
-    const { group, scheduler, onBatch } = this.#options;
+    const { sessionTimeoutMs, scheduler, onBatch } = this.#options;
     const { partition, messages } = this.#payload.batch;
-    const everyMs = Math.min(COMMIT_MS, group.sessionTimeoutMs / 6);
-    const upkeep$ = interval(everyMs, scheduler).pipe(
-      exhaustMap(() => this.#try(() => this.#upkeep())),
-    );
-    const upkeep = upkeep$.subscribe();
+    const upkeep = interval(Math.min(COMMIT_MS, sessionTimeoutMs / 6), scheduler)
+      .pipe(exhaustMap(() => this.#try(() => this.#upkeep())))
+      .subscribe();
     // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
     upkeep.add(joined$.subscribe(this.#halt$));
     const markHandled = (count: number) => (this.#handled = count);
@@ -219,21 +215,16 @@ class RunningBatch {
   }
 }
 
-export interface ConsumerGroupStart {
-  readonly kafka: Kafka;
-  readonly topic: string;
+export interface ConsumerGroupStart extends Pick<
+  ConsumerMemberOptions,
+  'kafka' | 'topic' | 'scheduler' | 'leave$'
+> {
   readonly member: ConsumerConfig;
   /**
    * Returns the offsets that the consumer group lacks, and which are therefore to be committed: the end offset of every partition if the
    * consumer group has no committed offsets, otherwise none.
    */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
-  /**
-   * Emits when the member leaves: no further attempt is then made to commit the consumer group's first offsets. The observable must replay
-   * its first value to late subscribers.
-   */
-  readonly leave$: Observable<unknown>;
-  readonly scheduler: SchedulerLike;
 }
 
 /**
@@ -247,9 +238,9 @@ export interface ConsumerGroupStart {
 export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   const { kafka, topic, member, lacking, leave$, scheduler } = start;
   let hasLeft = false;
-  const left = firstValueFrom(leave$, { defaultValue: undefined }).then(() => {
-    hasLeft = true;
-  });
+  const left = firstValueFrom(leave$, { defaultValue: undefined }).then(
+    () => void (hasLeft = true),
+  );
   left.catch(() => undefined); // not awaited if the group has offsets: its rejection must not go unhandled
 
   while ((await lacking()).length > 0 && !hasLeft) {
@@ -316,13 +307,9 @@ function isMissing(codec: (() => unknown) | undefined): boolean {
 }
 
 function decompressingCodec(type: number, name: string) {
+  const message = `cellarstream can decompress ${name}, but not compress it: to send such messages, set a codec in kafkajs' CompressionCodecs`;
   return {
-    compress: () =>
-      Promise.reject(
-        new Error(
-          `cellarstream can decompress ${name}, but not compress it: to send such messages, set a codec in kafkajs' CompressionCodecs`,
-        ),
-      ),
+    compress: () => Promise.reject(new Error(message)),
     decompress: (bytes: Buffer) => decompress(type, bytes),
   };
 }

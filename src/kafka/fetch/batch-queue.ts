@@ -18,21 +18,11 @@ export interface BatchQueue {
 
 export function arrivalOrder(): BatchQueue {
   const batches: PartitionBatch[] = [];
-  const count = new Map<number, number>();
-  const add = ({ partition, messages }: PartitionBatch, more: number) => {
-    if (messages.length > 0) count.set(partition, (count.get(partition) ?? 0) + more);
-  };
   return {
-    put: (batch) => {
-      batches.push(batch);
-      add(batch, 1);
-    },
-    take: () => {
-      const batch = batches.shift();
-      if (batch) add(batch, -1);
-      return batch;
-    },
-    waiting: (partition) => count.get(partition) ?? 0,
+    put: (batch) => batches.push(batch),
+    take: () => batches.shift(),
+    waiting: (partition) =>
+      batches.filter((each) => each.partition === partition && each.messages.length > 0).length,
     get isEmpty() {
       return batches.length === 0;
     },
@@ -55,7 +45,7 @@ export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
   };
   const take = (): PartitionBatch | undefined => {
     for (const partition of behind.keys()) if (queue(partition).length === 0) return undefined;
-    let first: { partition: number; time: number } | undefined;
+    let first: Head | undefined;
     let second = first;
     for (const [partition, [head]] of queues) {
       if (!head) continue;
@@ -93,7 +83,7 @@ export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
     },
     take,
     waiting: (partition) =>
-      (queues.get(partition) ?? []).filter(({ batch }) => batch.messages.length > 0).length,
+      queue(partition).filter(({ batch }) => batch.messages.length > 0).length,
     get isEmpty() {
       return [...queues.values()].every((queued) => queued.length === 0);
     },
@@ -115,9 +105,12 @@ function timeOf({ batch }: Queued, at: number): number {
   return message ? Number(message.timestamp) : -Infinity;
 }
 
-function isBefore(
-  a: { readonly partition: number; readonly time: number },
-  b: { readonly partition: number; readonly time: number },
-): boolean {
+interface Head {
+  readonly partition: number;
+  /** Timestamp of the partition's next message. */
+  readonly time: number;
+}
+
+function isBefore(a: Head, b: Head): boolean {
   return a.time < b.time || (a.time === b.time && a.partition < b.partition);
 }

@@ -45,13 +45,15 @@ async function unpackGzip(bytes: Buffer): Promise<Buffer> {
   // One output chunk as long as the content: several chunks would have to be concatenated.
   const length = bytes.readUInt32LE(bytes.length - LENGTH_FROM_END);
   const chunkSize = Math.min(Math.max(length + 1, CHUNK.min), CHUNK.max);
-  try {
-    return await unzip(bytes, { chunkSize, maxOutputLength: MAX_UNPACKED_BYTES });
-  } catch (error) {
-    throw new MalformedBytes(error instanceof Error ? error.message : String(error), {
-      cause: error,
-    });
-  }
+  return unzip(bytes, { chunkSize, maxOutputLength: MAX_UNPACKED_BYTES }).catch(throwMalformed);
+}
+
+/** Throws the error of a library's decoder as `MalformedBytes`. */
+function throwMalformed(error: unknown): never {
+  if (error instanceof MalformedBytes) throw error;
+  throw new MalformedBytes(error instanceof Error ? error.message : String(error), {
+    cause: error,
+  });
 }
 
 // Format of Zstandard frames: RFC 8878, section 3.1.1
@@ -71,9 +73,7 @@ function unpackZstd(bytes: Buffer): Buffer {
   try {
     stream.push(bytes, true);
   } catch (error) {
-    if (error instanceof MalformedBytes) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new MalformedBytes(reason, { cause: error });
+    throwMalformed(error);
   }
   return output.content();
 }
@@ -120,23 +120,19 @@ const MAX_VARINT_BYTES = 5;
  */
 function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
-  if (!isJavaHeader(bytes)) {
+  if (!bytes.subarray(0, JAVA_MAGIC.length).equals(JAVA_MAGIC)) {
     readSnappyBlock(new Packed(bytes), output);
     return output.content();
   }
   const input = new Packed(bytes);
   while (input.left > 0) {
-    const length = input.uint32BE();
+    const length = input.take(4).readUInt32BE();
     // Streams may be concatenated: then these bytes are the next header's beginning instead of a length.
     if (length === JAVA_MAGIC.readUInt32BE()) {
       input.take(JAVA_MAGIC.length - 4 + JAVA_VERSION_BYTES);
     } else readSnappyBlock(new Packed(input.take(length)), output);
   }
   return output.content();
-}
-
-function isJavaHeader(bytes: Buffer): boolean {
-  return bytes.subarray(0, JAVA_MAGIC.length).equals(JAVA_MAGIC);
 }
 
 function readSnappyBlock(block: Packed, output: Unpacked): void {
@@ -147,7 +143,7 @@ function readSnappyBlock(block: Packed, output: Unpacked): void {
     const high = tag >> 2;
     switch (tag & 3) {
       case 0:
-        output.append(block.take(1 + (high < SHORT_LITERAL ? high : readNumber(block, high - 59))));
+        output.append(block.take(1 + (high < SHORT_LITERAL ? high : block.uintLE(high - 59))));
         break;
       case 1:
         output.repeat(((tag >> 5) << 8) | block.uint8(), 4 + (high & 7));
@@ -163,10 +159,6 @@ function readSnappyBlock(block: Packed, output: Unpacked): void {
   if (output.length - before !== length) {
     throw new MalformedBytes('the length of its content differs from the stated length');
   }
-}
-
-function readNumber(block: Packed, byteCount: number): number {
-  return block.take(byteCount).readUIntLE(0, byteCount);
 }
 
 function readVarint(block: Packed): number {
@@ -344,7 +336,8 @@ class Packed {
     return this.take(4).readUInt32LE();
   }
 
-  uint32BE(): number {
-    return this.take(4).readUInt32BE();
+  /** Reads an unsigned number of 1 to 6 bytes. */
+  uintLE(byteCount: number): number {
+    return this.take(byteCount).readUIntLE(0, byteCount);
   }
 }

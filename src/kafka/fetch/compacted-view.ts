@@ -2,12 +2,8 @@
 
 import type { Bounds, KeyedMessage, Known } from '../log.ts';
 
-interface CompactedViewOptions<M> {
-  /** Reads the messages from offset `low` up to but not including `high`, and passes them to `onMessages` in order. */
-  readonly read: (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
-  /** Returns the time of a monotonic clock, in ms. Default: `performance.now`. */
-  readonly now?: () => number;
-}
+/** Reads the messages from offset `low` up to but not including `high`, and passes them to `onMessages` in order. */
+type ReadRange<M> = (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
 
 /**
  * The cached messages of a topic, and the offset up to which it has been read (`next`). After the cache is dropped, callers that are
@@ -30,12 +26,13 @@ const RETENTION_MS = 600_000;
 
 /** The newest message of each key of a topic with one partition. Concurrent callers share one read of the topic. */
 export class CompactedView<M extends KeyedMessage> {
-  readonly #read: CompactedViewOptions<M>['read'];
+  readonly #read: ReadRange<M>;
   readonly #now: () => number;
   #content = emptyContent<M>();
   #usedAt: number;
 
-  constructor({ read, now = () => performance.now() }: CompactedViewOptions<M>) {
+  /** @param now Returns the time of a monotonic clock, in ms. */
+  constructor(read: ReadRange<M>, now = () => performance.now()) {
     this.#read = read;
     this.#now = now;
     this.#usedAt = now();

@@ -48,6 +48,14 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
 const NO_LEADER_ID = -1;
 
+/** Repeated fetches over one connection. They end when `subscriber` has unsubscribed, or with the first error of a fetch, which it gets. */
+interface ConnectionFetches {
+  readonly fetcher: Fetcher;
+  readonly subscriber: Subscriber<never>;
+  /** Ids of the brokers to which a fetch is in flight. */
+  readonly busy: Set<number>;
+}
+
 /**
  * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. After a
  * transient error (a partition leader has moved, or an outage that is to be retried) the fetches restart with a new connection after a
@@ -60,7 +68,7 @@ export class FetchLoops<T> {
   #failures = 0;
   /** Number of consecutive failures, up to the newest one, with Kafka's error code for an unknown topic or partition. */
   #missing = 0;
-  #current: ConnectionLoops<T> | undefined;
+  #current: ConnectionFetches | undefined;
   /**
    * Resolves after `leave$` has emitted and the connection is closed. Rejects with the errors of `prepare` and `take`, or with a
    * CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`; `KAFKA_REFUSED`;
@@ -81,7 +89,7 @@ export class FetchLoops<T> {
    * flight. Must be called when `nextOffsets` would return a partition that it did not return before.
    */
   wake(): void {
-    this.#current?.wake();
+    if (this.#current) this.#startIdle(this.#current);
   }
 
   async #connectAndFetch(): Promise<void> {
@@ -96,14 +104,72 @@ export class FetchLoops<T> {
     this.#hasConnected = true;
     try {
       const fetches$ = new Observable<never>((subscriber) => {
-        const onSuccess = () => (this.#failures = this.#missing = 0);
-        this.#current = new ConnectionLoops(fetcher, this.#options, subscriber, onSuccess);
-        this.#current.wake();
+        this.#current = { fetcher, subscriber, busy: new Set() };
+        this.wake();
       });
       await lastValueFrom(fetches$.pipe(takeUntil(leave$)), { defaultValue: undefined });
     } finally {
       await fetcher.close().catch(() => undefined); // the earlier error says more
     }
+  }
+
+  /** Starts fetches from the brokers that lead a partition to fetch and have no fetch in flight. */
+  #startIdle(connection: ConnectionFetches): void {
+    const { fetcher, subscriber, busy } = connection;
+    const { topic, nextOffsets } = this.#options;
+    const fail = (error: unknown) => subscriber.error(error);
+    const start = async () => {
+      const leaders = await fetcher.leaders();
+      for (const partition of nextOffsets(leaders.keys()).keys()) {
+        const leader = leaders.get(partition);
+        if (leader === undefined) throw partitionError(NO_TOPIC, topic, partition);
+        if (leader === NO_LEADER_ID) throw noLeaderError(topic, partition);
+        if (busy.has(leader)) continue;
+        busy.add(leader);
+        this.#fetchFrom(leader, connection).catch(fail);
+      }
+    };
+    if (!subscriber.closed) start().catch(fail);
+  }
+
+  /** Fetches repeatedly from one broker, as long as the broker leads a partition that `nextOffsets` returns. */
+  async #fetchFrom(leader: number, connection: ConnectionFetches): Promise<void> {
+    const { fetcher, subscriber, busy } = connection;
+    for (;;) {
+      const leaders = await fetcher.leaders();
+      const wanted = [...this.#options.nextOffsets(leaders.keys())];
+      const offsets = new Map(wanted.filter(([each]) => leaders.get(each) === leader));
+      if (offsets.size === 0 || subscriber.closed) break;
+      if (!(await this.#fetchOnce(leader, offsets, connection))) break;
+      this.#startIdle(connection); // another broker may lead some partitions by now
+    }
+    busy.delete(leader);
+    this.#startIdle(connection); // a partition may have been resumed meanwhile
+  }
+
+  /**
+   * Sends one fetch request for the partitions in `offsets` to the broker `leader`. Passes the response to the option `prepare`, and the
+   * result of `prepare` to the option `take`. Returns false, without calling `take`, if the subscriber was closed meanwhile.
+   *
+   * @throws the error of the first partition that the broker refused, after the other partitions' messages have been taken.
+   */
+  async #fetchOnce(
+    leader: number,
+    offsets: Offsets,
+    { fetcher, subscriber }: ConnectionFetches,
+  ): Promise<boolean> {
+    const { topic, prepare, take } = this.#options;
+    const answers = await fetcher.fetch(leader, offsets);
+    const refused = answers.filter((each) => each.errorCode !== 0 && !isOutOfRange(each));
+    const others = answers.filter((each) => !refused.includes(each));
+    const prepared = await prepare(others, offsets);
+    if (subscriber.closed) return false;
+    take(prepared);
+    const [first] = refused;
+    if (first) throw partitionError(first.errorCode, topic, first.partition); // after the other partitions' messages have been taken
+    this.#failures = 0;
+    this.#missing = 0;
+    return true;
   }
 
   #retryAfter(error: unknown): Observable<unknown> {
@@ -125,88 +191,6 @@ export class FetchLoops<T> {
     if (code !== undefined && errorAction(code) === 'leader')
       return retriesOutages || this.#failures < FETCH_RETRIES;
     return retriesOutages && this.#hasConnected && isRetryable(kafkaError(error));
-  }
-}
-
-/**
- * Repeated fetches over one connection. They end when the `subscriber` of the constructor has unsubscribed. The first error of a fetch is
- * passed to `subscriber`, and then all fetches end.
- */
-class ConnectionLoops<T> {
-  readonly #fetcher: Fetcher;
-  readonly #options: FetchLoopsOptions<T>;
-  readonly #subscriber: Subscriber<never>;
-  readonly #onSuccess: () => void;
-  /** Ids of the brokers to which a fetch is in flight. */
-  readonly #busy = new Set<number>();
-
-  constructor(
-    fetcher: Fetcher,
-    options: FetchLoopsOptions<T>,
-    subscriber: Subscriber<never>,
-    onSuccess: () => void,
-  ) {
-    this.#fetcher = fetcher;
-    this.#options = options;
-    this.#subscriber = subscriber;
-    this.#onSuccess = onSuccess;
-  }
-
-  /** Starts fetches from the brokers that lead a partition to fetch and have no fetch in flight. */
-  wake(): void {
-    if (!this.#subscriber.closed) this.#startIdle().catch((error: unknown) => this.#fail(error));
-  }
-
-  #fail(error: unknown): void {
-    this.#subscriber.error(error);
-  }
-
-  async #startIdle(): Promise<void> {
-    const { topic, nextOffsets } = this.#options;
-    const leaders = await this.#fetcher.leaders();
-    for (const partition of nextOffsets(leaders.keys()).keys()) {
-      const leader = leaders.get(partition);
-      if (leader === undefined) throw partitionError(NO_TOPIC, topic, partition);
-      if (leader === NO_LEADER_ID) throw noLeaderError(topic, partition);
-      if (this.#busy.has(leader)) continue;
-      this.#busy.add(leader);
-      this.#fetchFrom(leader).catch((error: unknown) => this.#fail(error));
-    }
-  }
-
-  /** Fetches repeatedly from one broker, as long as the broker leads a partition that `nextOffsets` returns. */
-  async #fetchFrom(leader: number): Promise<void> {
-    const { nextOffsets } = this.#options;
-    for (;;) {
-      const leaders = await this.#fetcher.leaders();
-      const wanted = [...nextOffsets(leaders.keys())];
-      const offsets = new Map(wanted.filter(([each]) => leaders.get(each) === leader));
-      if (offsets.size === 0 || this.#subscriber.closed) break;
-      if (!(await this.#fetchOnce(leader, offsets))) break;
-      this.wake(); // another broker may lead some partitions by now
-    }
-    this.#busy.delete(leader);
-    this.wake(); // a partition may have been resumed meanwhile
-  }
-
-  /**
-   * Sends one fetch request for the partitions in `offsets` to the broker `leader`. Passes the response to the option `prepare`, and the
-   * result of `prepare` to the option `take`. Returns false, without calling `take`, if the subscriber was closed meanwhile.
-   *
-   * @throws the error of the first partition that the broker refused, after the other partitions' messages have been taken.
-   */
-  async #fetchOnce(leader: number, offsets: Offsets): Promise<boolean> {
-    const { topic, prepare, take } = this.#options;
-    const answers = await this.#fetcher.fetch(leader, offsets);
-    const refused = answers.filter((each) => each.errorCode !== 0 && !isOutOfRange(each));
-    const others = answers.filter((each) => !refused.includes(each));
-    const prepared = await prepare(others, offsets);
-    if (this.#subscriber.closed) return false;
-    take(prepared);
-    const [first] = refused;
-    if (first) throw partitionError(first.errorCode, topic, first.partition); // after the other partitions' messages have been taken
-    this.#onSuccess();
-    return true;
   }
 }
 

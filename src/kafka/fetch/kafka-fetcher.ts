@@ -28,8 +28,6 @@ const PARTITION_BYTES = 2 ** 20;
  */
 const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;
-/** Age at which the topic's metadata are refreshed, in ms. If it is too large, new partitions of the topic are noticed late. */
-const METADATA_MAX_AGE_MS = 300_000;
 
 /**
  * Fetches messages of a topic from the partition leaders, without a consumer group. kafkajs' public API does not offer that, so this class
@@ -39,8 +37,7 @@ const METADATA_MAX_AGE_MS = 300_000;
 export class Fetcher {
   readonly #cluster: Cluster;
   readonly #topic: string;
-  readonly #isolation: Isolation;
-  readonly #waitMs: number;
+  readonly #options: FetcherOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #usedPools = new Set<ConnectionPool>();
   #isClosed = false;
@@ -48,15 +45,11 @@ export class Fetcher {
   private constructor(cluster: Cluster, topic: string, options: FetcherOptions) {
     this.#cluster = cluster;
     this.#topic = topic;
-    this.#isolation = options.isolation ?? 'committed';
-    this.#waitMs = options.waitMs ?? FETCH_WAIT_MS;
+    this.#options = options;
   }
 
-  static async open(kafka: Kafka, topic: string, options: FetcherOptions = {}): Promise<Fetcher> {
-    const cluster = clusterOf(kafka, {
-      metadataMaxAge: METADATA_MAX_AGE_MS,
-      allowAutoTopicCreation: false,
-    });
+  static async open(kafka: Kafka, topic: string, options: FetcherOptions): Promise<Fetcher> {
+    const cluster = clusterOf(kafka);
     try {
       await cluster.connect();
       await cluster.addTargetTopic(topic);
@@ -86,7 +79,7 @@ export class Fetcher {
       const { connectionPool } = await this.#cluster.findBroker({ nodeId: String(leader) });
       this.#expectOpen();
       this.#usedPools.add(connectionPool);
-      const buffer = fetchBody(this.#topic, offsets, this.#isolation, this.#waitMs);
+      const buffer = fetchBody(this.#topic, offsets, this.#options);
       const encode = () => Promise.resolve({ buf: buffer, buffer });
       const { errorCode, partitions } = await connectionPool.send<FetchResponse>({
         request: { ...FETCH, encode },
@@ -128,11 +121,19 @@ export class Fetcher {
 /** Number of the Fetch request, and the newest version whose response can't redirect the reader to another replica (KIP-392). */
 const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
 
-function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
+function fetchBody(topic: string, offsets: Offsets, options: FetcherOptions): Buffer {
+  const { isolation = 'committed', waitMs = FETCH_WAIT_MS } = options;
   const NO_REPLICA = int32(-1);
   const NO_SESSION = Buffer.concat([int32(0), int32(-1)]);
   const ANY_EPOCH = int32(-1);
   const NO_LOG_START = int64(-1n);
+  const partitions = array([...offsets], ([partition, offset]) => [
+    int32(partition),
+    ANY_EPOCH,
+    int64(offset),
+    NO_LOG_START,
+    int32(PARTITION_BYTES),
+  ]);
   return Buffer.concat([
     NO_REPLICA,
     int32(waitMs),
@@ -140,20 +141,7 @@ function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs
     int32(MAX_RESPONSE_BYTES),
     int8(ISOLATION[isolation]),
     NO_SESSION,
-    array([topic], (name) =>
-      Buffer.concat([
-        string(name),
-        array([...offsets], ([partition, offset]) =>
-          Buffer.concat([
-            int32(partition),
-            ANY_EPOCH,
-            int64(offset),
-            NO_LOG_START,
-            int32(PARTITION_BYTES),
-          ]),
-        ),
-      ]),
-    ),
+    array([topic], (name) => [string(name), partitions]),
     array([], int32), // partitions to remove from a fetch session: there is no session
   ]);
 }

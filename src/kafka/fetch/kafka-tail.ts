@@ -66,18 +66,12 @@ export function compactedTopics(kafka: Kafka): CompactedTopics {
     const name = `${topic} ${isolation}`;
     const view =
       known.get(name) ??
-      new CompactedView<LogMessage>({
-        read: ({ low, high }, onMessages) =>
-          readToEnd(
-            {
-              ...{ kafka, topic, isolation },
-              range: { from: new Map([[0, low]]), ends: new Map([[0, high]]) },
-            },
-            ({ messages }) => {
-              onMessages(messages);
-              return EMPTY;
-            },
-          ),
+      new CompactedView<LogMessage>(({ low, high }, onMessages) => {
+        const range = { from: new Map([[0, low]]), ends: new Map([[0, high]]) };
+        return readToEnd({ kafka, topic, isolation, range }, ({ messages }) => {
+          onMessages(messages);
+          return EMPTY;
+        });
       });
     known.set(name, view);
     return view;

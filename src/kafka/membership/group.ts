@@ -1,11 +1,10 @@
-// Requests about a Kafka group: joining it as a member, describing it, reading its committed offsets. All brokers since Kafka 2.7 support
-// the request versions used here.
+// Requests about a Kafka group: joining it as a member, describing it, reading its committed offsets.
 
 import type { Kafka } from 'kafkajs';
 import { Brokers, findCoordinator } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
 import { protocolError } from '../client/protocol-errors.ts';
-import { array, bytes, int32, string } from '../client/protocol.ts';
+import { array, bytes, createCall, int32, string } from '../client/protocol.ts';
 
 export interface MembershipGroup {
   readonly name: string;
@@ -68,11 +67,6 @@ export interface JoinGroup {
   readonly memberId: string;
   /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
-  /** Longest time that the coordinator waits in a rebalance until all members have rejoined, in ms. */
-  readonly rebalanceTimeoutMs: number;
-  /** Kind of Kafka group, such as `consumer`. The coordinator refuses a member whose kind differs from that of the other members. */
-  readonly protocolType: string;
-  readonly protocol: string;
   readonly metadata: Buffer;
 }
 
@@ -90,24 +84,30 @@ export interface Joined {
  */
 const NO_INSTANCE_ID = string(null);
 
+/**
+ * Protocol type of a fleet's Kafka group. The coordinator refuses a member whose protocol type differs from that of the other members. This
+ * one differs from that of consumer groups, so that an instance can't join a consumer group by mistake.
+ */
+const PROTOCOL_TYPE = 'cellarstream';
+const PROTOCOL_NAME = 'accounts';
+
 /** Creates a JoinGroup request. The coordinator responds once all members have joined, or when the rebalance timeout has passed. */
-function joinGroup(group: string, options: JoinGroup): Call<Joined> {
-  const { memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
-  const { protocol, metadata } = options;
-  return {
-    name: 'JoinGroup',
-    key: 11,
-    version: 5,
-    body: Buffer.concat([
+function joinGroup(group: string, joining: JoinGroup): Call<Joined> {
+  const { memberId, sessionTimeoutMs, metadata } = joining;
+  // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
+  const rebalanceTimeoutMs = sessionTimeoutMs;
+  return createCall(
+    'JoinGroup',
+    [
       string(group),
       int32(sessionTimeoutMs),
       int32(rebalanceTimeoutMs),
       string(memberId),
       NO_INSTANCE_ID,
-      string(protocolType),
-      array([protocol], (name) => Buffer.concat([string(name), bytes(metadata)])),
-    ]),
-    read: (answer) => {
+      string(PROTOCOL_TYPE),
+      array([PROTOCOL_NAME], (name) => [string(name), bytes(metadata)]),
+    ],
+    (answer) => {
       const head = { errorCode: answer.int16(), generation: answer.int32() };
       answer.string(); // protocol: only one is offered
       return {
@@ -121,7 +121,7 @@ function joinGroup(group: string, options: JoinGroup): Call<Joined> {
         }),
       };
     },
-  };
+  );
 }
 
 /** Identifies a member in one generation of its Kafka group. */
@@ -141,39 +141,20 @@ function syncGroup(
   identity: MemberIdentity,
   assignments: ReadonlyMap<string, Buffer>,
 ): Call<Synced> {
-  return {
-    name: 'SyncGroup',
-    key: 14,
-    version: 3,
-    body: Buffer.concat([
-      identityBytes(group, identity),
-      array([...assignments], ([id, part]) => Buffer.concat([string(id), bytes(part)])),
-    ]),
-    read: (answer) => ({ errorCode: answer.int16(), assignment: answer.bytes() }),
-  };
+  const parts = array([...assignments], ([id, part]) => [string(id), bytes(part)]);
+  return createCall('SyncGroup', [identityBytes(group, identity), parts], (answer) => ({
+    errorCode: answer.int16(),
+    assignment: answer.bytes(),
+  }));
 }
 
 function heartbeat(group: string, identity: MemberIdentity): Call<number> {
-  return {
-    name: 'Heartbeat',
-    key: 12,
-    version: 3,
-    body: identityBytes(group, identity),
-    read: (answer) => answer.int16(),
-  };
+  return createCall('Heartbeat', [identityBytes(group, identity)], (answer) => answer.int16());
 }
 
 function leaveGroup(group: string, memberId: string): Call<number> {
-  return {
-    name: 'LeaveGroup',
-    key: 13,
-    version: 3,
-    body: Buffer.concat([
-      string(group),
-      array([memberId], (id) => Buffer.concat([string(id), NO_INSTANCE_ID])),
-    ]),
-    read: (answer) => answer.int16(),
-  };
+  const members = array([memberId], (id) => [string(id), NO_INSTANCE_ID]);
+  return createCall('LeaveGroup', [string(group), members], (answer) => answer.int16());
 }
 
 function identityBytes(group: string, { generation, memberId }: MemberIdentity): Buffer {
@@ -203,26 +184,20 @@ export async function describeGroup(brokers: Brokers, group: string): Promise<De
 
 function describeGroupsCall(group: string): Call<DescribedGroup & { readonly errorCode: number }> {
   const WITH_OPERATIONS = Buffer.of(1);
-  return {
-    name: 'DescribeGroups',
-    key: 15,
-    version: 3,
-    body: Buffer.concat([array([group], string), WITH_OPERATIONS]),
-    read: (answer) => {
-      const [found] = answer.array(() => {
-        const errorCode = answer.int16();
-        answer.string(); // group id
-        const state = answer.string()!;
-        for (let texts = 2; texts > 0; texts--) answer.string(); // protocol type and protocol
-        const members = answer.array(() => {
-          for (let texts = 3; texts > 0; texts--) answer.string(); // member id, client id, client host
-          return { metadata: answer.bytes(), assignment: answer.bytes() };
-        });
-        return { errorCode, state, members, operations: answer.int32() };
+  return createCall('DescribeGroups', [array([group], string), WITH_OPERATIONS], (answer) => {
+    const [found] = answer.array(() => {
+      const errorCode = answer.int16();
+      answer.string(); // group id
+      const state = answer.string()!;
+      for (let texts = 2; texts > 0; texts--) answer.string(); // protocol type and protocol
+      const members = answer.array(() => {
+        for (let texts = 3; texts > 0; texts--) answer.string(); // member id, client id, client host
+        return { metadata: answer.bytes(), assignment: answer.bytes() };
       });
-      return found!;
-    },
-  };
+      return { errorCode, state, members, operations: answer.int32() };
+    });
+    return found!;
+  });
 }
 
 /**
@@ -237,11 +212,10 @@ export async function groupOffsets(
   partitions: readonly number[],
 ): Promise<readonly bigint[]> {
   const coordinator = await findCoordinator(brokers, 'group', group);
-  const fetched = await brokers.send(coordinator, offsetFetch(group, topic, partitions));
-  if (fetched.errorCode !== 0) {
-    throw protocolError(fetched.errorCode, `the offsets of the group ${group}`);
-  }
-  return fetched.offsets;
+  const call = offsetFetch(group, topic, partitions);
+  const { errorCode, offsets } = await brokers.send(coordinator, call);
+  if (errorCode !== 0) throw protocolError(errorCode, `the offsets of the group ${group}`);
+  return offsets;
 }
 
 /**
@@ -253,29 +227,21 @@ function offsetFetch(
   topic: string,
   partitions: readonly number[],
 ): Call<{ readonly errorCode: number; readonly offsets: readonly bigint[] }> {
-  return {
-    name: 'OffsetFetch',
-    key: 9,
-    version: 5,
-    body: Buffer.concat([
-      string(group),
-      array([topic], (name) => Buffer.concat([string(name), array(partitions, int32)])),
-    ]),
-    read: (answer) => {
-      const topics = answer.array(() => {
-        answer.string(); // topic
-        return answer.array(() => {
-          answer.int32(); // partition
-          const offset = answer.int64();
-          answer.int32(); // leader epoch
-          answer.string(); // metadata of the commit
-          return { offset, errorCode: answer.int16() };
-        });
+  const topics = array([topic], (name) => [string(name), array(partitions, int32)]);
+  return createCall('OffsetFetch', [string(group), topics], (answer) => {
+    const found = answer.array(() => {
+      answer.string(); // topic
+      return answer.array(() => {
+        answer.int32(); // partition
+        const offset = answer.int64();
+        answer.int32(); // leader epoch
+        answer.string(); // metadata of the commit
+        return { offset, errorCode: answer.int16() };
       });
-      const found = topics.flat();
-      const ofGroup = answer.int16();
-      const errorCode = ofGroup || (found.find((each) => each.errorCode !== 0)?.errorCode ?? 0);
-      return { errorCode, offsets: found.map(({ offset }) => offset) };
-    },
-  };
+    });
+    const read = found.flat();
+    const ofGroup = answer.int16();
+    const errorCode = ofGroup || (read.find((each) => each.errorCode !== 0)?.errorCode ?? 0);
+    return { errorCode, offsets: read.map(({ offset }) => offset) };
+  });
 }

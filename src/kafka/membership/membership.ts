@@ -48,11 +48,6 @@ interface MembershipOptions {
 }
 
 /**
- * Protocol type and protocol name of a fleet's Kafka group. The protocol type differs from that of consumer groups, so that an instance
- * can't join a consumer group by mistake.
- */
-const PROTOCOL = { protocolType: 'cellarstream', protocol: 'accounts' } as const;
-/**
  * How much longer than the rebalance timeout a JoinGroup response may take, in ms. If it is too small, slow rebalances count as failures.
  */
 const JOIN_RESPONSE_MARGIN_MS = 5_000;
@@ -148,10 +143,8 @@ class GroupMember {
    */
   async #join(): Promise<Generation | undefined> {
     const { sessionTimeoutMs, memberMetadata, assign } = this.#options;
-    // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
-    const timeouts = { sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs };
     this.#changed = new AbortController();
-    const joining = { memberId: this.#id, ...timeouts, ...PROTOCOL, metadata: memberMetadata() };
+    const joining = { memberId: this.#id, sessionTimeoutMs, metadata: memberMetadata() };
     const withinMs = sessionTimeoutMs + JOIN_RESPONSE_MARGIN_MS;
     const joined = await this.#coordinator.join(joining, withinMs);
     const { errorCode, generation, memberId } = joined;
@@ -255,7 +248,7 @@ class GroupMember {
  */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
-  const known = kafkaError(cause);
+  const known = kafkaError(error);
   const isCode = cause instanceof kafkajs.KafkaJSProtocolError && !isCoordinatorMoving(cause.code);
   if (!isCode || !isRetryable(known)) return known;
   const message = `Kafka refuses members of the group ${group}: ${cause.message}`;

@@ -1,8 +1,8 @@
 // The ledger topic for a guest: a process that uses an account's quota alongside the account's owner.
 
 import type { Kafka } from 'kafkajs';
-import { lastValueFrom, Subject, timeout } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import { lastValueFrom, Subject, throwError, timeout } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import type { PriorEntries } from './kafka-ledger.ts';
 import {
   entryOf,
@@ -67,10 +67,9 @@ export function guestLog(options: GuestLogOptions): GuestLog {
     const isThere$ = new Subject<void>();
     const batches$ = readBatches(
       {
-        ...{ kafka, topic, range: { from, ends: from }, follow: true },
+        ...{ kafka, topic, range: { from, ends: from }, follow: true, stop$: isThere$ },
         isolation: 'uncommitted',
         retriesOutages: false,
-        stop$: isThere$,
       },
       ({ messages }) => {
         found.push(...messages.filter((one) => isOfAccount(one, account)));
@@ -78,12 +77,11 @@ export function guestLog(options: GuestLogOptions): GuestLog {
         return [];
       },
     );
-    const late = timeout<never, never>({
+    const fail = () => throwError(() => unreadError(topic));
+    const late = timeout<never, Observable<never>>({
       each: READ_TIMEOUT_MS,
       scheduler,
-      with: () => {
-        throw unreadError(topic);
-      },
+      with: fail,
     });
     await lastValueFrom(batches$.pipe(late), { defaultValue: undefined });
     return found;
@@ -101,11 +99,8 @@ export function guestLog(options: GuestLogOptions): GuestLog {
       const own = all.findLast((one) => isEntry(one, text));
       if (!own) throw unreadError(topic);
       const before = all.slice(0, all.indexOf(own));
-      const { guests } = guestEntriesAt(
-        before.filter((one) => one.key?.toString() !== key),
-        account,
-        own,
-      );
+      const others = before.filter((one) => one.key?.toString() !== key);
+      const { guests } = guestEntriesAt(others, account, own);
       const entries = before
         .filter((one) => isOwn(one, account))
         .map((one) => {

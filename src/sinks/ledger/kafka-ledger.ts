@@ -95,16 +95,6 @@ export function accountLog(options: AccountLogOptions): AccountLog {
 }
 
 /**
- * Newest entry of each key in the ledger. `all`: entries of the account and its guests, in the order of their offsets; `others`: entries of
- * other accounts; `next`: offset at which to continue reading.
- */
-interface ReadEntries {
-  readonly all: readonly LogMessage[];
-  readonly others: readonly LogMessage[];
-  readonly next: bigint;
-}
-
-/**
  * The ledger topic as the account's owner uses it. Calls run one after another. A claim opens a new producer and reads the ledger. Entries
  * are appended with that producer until a commit fails. The next append opens another producer, or fails with `FENCED` if another process
  * has appended an entry as the account's owner.
@@ -231,7 +221,7 @@ class OwnerLog implements AccountLog {
     } catch (error) {
       this.#isUsable = false;
       await sink.close().catch(() => undefined); // the earlier error says more
-      if (!isTopicChanged(error)) throw error;
+      if (!(error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED')) throw error;
       await recreateTopic();
       throw topicDeletedError(topic, error);
     }
@@ -269,10 +259,11 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entry of each key of the ledger topic. Returns those of the account in the order of their offsets (`all`), and those
-   * of other accounts. @param from Source of the topic's end offset, up to which entries are read.
+   * Reads the newest entry of each key of the ledger topic. Returns those of the account and its guests in the order of their offsets
+   * (`all`), those of other accounts (`others`), and the offset at which to continue reading (`next`). @param from Source of the topic's end
+   * offset, up to which entries are read.
    */
-  async #read(from: BoundsSource): Promise<ReadEntries> {
+  async #read(from: BoundsSource) {
     const { ledgerTopic, account } = this.#options;
     const { newest, next } = await ledgerTopic.asOf(() => this.#logEnds(from));
     const entries = [...newest.values()];
@@ -307,10 +298,6 @@ class OwnerLog implements AccountLog {
 }
 
 type BoundsSource = Pick<TransactionalLog, 'bounds'>;
-
-function isTopicChanged(error: unknown): boolean {
-  return error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED';
-}
 
 function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
   const message = `${topic} was deleted: this instance has created it again`;

@@ -1,11 +1,13 @@
-// Requests of a producer, in versions that all brokers since Kafka 2.7 support and whose responses contain all that a producer needs.
+// Requests of a producer, in versions whose responses contain all that a producer needs.
 
 import type { Call } from '../../kafka/client/protocol.ts';
 import {
   array,
   compactString,
+  createCall,
   int16,
   int32,
+  int64,
   int8,
   NO_TAGS,
   string,
@@ -16,65 +18,49 @@ import type { ProducerIdentity } from '../sink.ts';
 /** Identity of a producer that has none yet. An InitProducerId request with it fences every other producer of the transactional id. */
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 
+interface ErrorResponse {
+  readonly errorCode: number;
+}
+
 /**
  * Creates an InitProducerId request. With {@link NO_PRODUCER} as `own`, the producer gets a new identity. With its current identity, it
  * gets the next epoch; if another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
+ *
+ * @param transactionalId Null for a producer without transactions.
  */
-export function initProducerId(options: {
-  /** Transactional id; null for a producer without transactions. */
-  readonly transactionalId: string | null;
-  readonly transactionTimeoutMs: number;
-  readonly own: ProducerIdentity;
-}): Call<ProducerIdentity & { readonly errorCode: number }> {
-  const { transactionalId, transactionTimeoutMs, own } = options;
-  return {
-    name: 'InitProducerId',
-    key: 22,
-    version: 4,
-    isFlexible: true,
-    body: Buffer.concat([
-      compactString(transactionalId),
-      int32(transactionTimeoutMs),
-      identity(own),
-      NO_TAGS,
-    ]),
-    read: (answer) => {
+export function initProducerId(
+  transactionalId: string | null,
+  transactionTimeoutMs: number,
+  own: ProducerIdentity,
+): Call<ProducerIdentity & ErrorResponse> {
+  return createCall(
+    'InitProducerId',
+    [compactString(transactionalId), int32(transactionTimeoutMs), identity(own), NO_TAGS],
+    (answer) => {
       return { errorCode: answer.int16(), producerId: answer.int64(), epoch: answer.int16() };
     },
-  };
+  );
 }
 
 export function addPartitionsToTxn(
   transactionalId: string,
   own: ProducerIdentity,
   topics: readonly OfTopic<number>[],
-): Call<readonly OfTopic<{ readonly partition: number; readonly errorCode: number }>[]> {
-  return {
-    name: 'AddPartitionsToTxn',
-    key: 24,
-    version: 1,
-    body: Buffer.concat([
-      string(transactionalId),
-      identity(own),
-      array(topics, ({ topic, partitions }) =>
-        Buffer.concat([string(topic), array(partitions, int32)]),
-      ),
-    ]),
-    read: (answer) => {
-      return answer.array(() => ({
+): Call<readonly OfTopic<ErrorResponse & { readonly partition: number }>[]> {
+  const added = array(topics, ({ topic, partitions }) => [string(topic), array(partitions, int32)]);
+  return createCall(
+    'AddPartitionsToTxn',
+    [string(transactionalId), identity(own), added],
+    (answer) =>
+      answer.array(() => ({
         topic: answer.string()!,
-        partitions: answer.array(() => ({
-          partition: answer.int32(),
-          errorCode: answer.int16(),
-        })),
-      }));
-    },
-  };
+        partitions: answer.array(() => ({ partition: answer.int32(), errorCode: answer.int16() })),
+      })),
+  );
 }
 
-interface Produced {
+interface Produced extends ErrorResponse {
   readonly partition: number;
-  readonly errorCode: number;
   /** Offset of the batch's first message; -1 if the partition leader does not report it. */
   readonly baseOffset: bigint;
 }
@@ -86,16 +72,14 @@ export function produce(
   topics: readonly OfTopic<{ readonly partition: number; readonly batch: Buffer }>[],
 ): Call<readonly OfTopic<Produced>[]> {
   const ALL_IN_SYNC = -1;
-  return {
-    name: 'Produce',
-    key: 0,
-    version: 7,
-    throttlePosition: 'behind',
-    body: Buffer.concat([
+  return createCall(
+    'Produce',
+    [
       string(transactionalId),
       int16(ALL_IN_SYNC),
       int32(timeoutMs),
       int32(topics.length),
+      // Not encoded with `array`, which would copy the batches once more.
       ...topics.flatMap(({ topic, partitions }) => [
         string(topic),
         int32(partitions.length),
@@ -105,42 +89,31 @@ export function produce(
           batch,
         ]),
       ]),
-    ]),
-    read: (answer) =>
+    ],
+    (answer) =>
       answer.array(() => ({
         topic: answer.string()!,
         partitions: answer.array(() => {
-          const produced = {
-            partition: answer.int32(),
-            errorCode: answer.int16(),
-            baseOffset: answer.int64(),
-          };
+          const head = { partition: answer.int32(), errorCode: answer.int16() };
+          const produced = { ...head, baseOffset: answer.int64() };
           answer.int64(); // log append time
           answer.int64(); // log start offset
           return produced;
         }),
       })),
-  };
+  );
 }
 
 export function endTxn(
   transactionalId: string,
   own: ProducerIdentity,
   outcome: 'commit' | 'abort',
-): Call<{ readonly errorCode: number }> {
-  return {
-    name: 'EndTxn',
-    key: 26,
-    version: 1,
-    body: Buffer.concat([
-      string(transactionalId),
-      identity(own),
-      int8(outcome === 'commit' ? 1 : 0),
-    ]),
-    read: (answer) => {
-      return { errorCode: answer.int16() };
-    },
-  };
+): Call<ErrorResponse> {
+  return createCall(
+    'EndTxn',
+    [string(transactionalId), identity(own), int8(outcome === 'commit' ? 1 : 0)],
+    (answer) => ({ errorCode: answer.int16() }),
+  );
 }
 
 /**
@@ -149,25 +122,20 @@ export function endTxn(
  */
 export function describeTransaction(
   transactionalId: string,
-): Call<{ readonly errorCode: number; readonly state: string }> {
+): Call<ErrorResponse & { readonly state: string }> {
   const ONE = 1;
-  return {
-    name: 'DescribeTransactions',
-    key: 65,
-    version: 0,
-    isFlexible: true,
-    body: Buffer.concat([int8(ONE + 1), compactString(transactionalId), NO_TAGS]),
-    read: (answer) => {
+  return createCall(
+    'DescribeTransactions',
+    [int8(ONE + 1), compactString(transactionalId), NO_TAGS],
+    (answer) => {
       answer.uvarint(); // number of transactions: one
       const errorCode = answer.int16();
       answer.compactString(); // transactional id
       return { errorCode, state: answer.compactString() ?? '' };
     },
-  };
+  );
 }
 
 function identity({ producerId, epoch }: ProducerIdentity): Buffer {
-  const bytes = Buffer.allocUnsafe(8 + 2);
-  bytes.writeInt16BE(epoch, bytes.writeBigInt64BE(producerId));
-  return bytes;
+  return Buffer.concat([int64(producerId), int16(epoch)]);
 }

@@ -9,7 +9,7 @@ import { errorAction, protocolError } from '../../kafka/client/protocol-errors.t
 import { CallUnanswered, CallNotSent } from '../../kafka/client/protocol.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 import { boundsIn } from '../../kafka/client/topic-facts.ts';
-import type { Bounds, Isolation } from '../../kafka/log.ts';
+import type { Isolation, TopicBounds } from '../../kafka/log.ts';
 
 interface CoordinatorCallOptions<T> {
   readonly patience: Patience;
@@ -96,11 +96,7 @@ export class TransactionCoordinator {
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */
-  bounds(
-    topic: string,
-    isolation: Isolation,
-    patience: Patience,
-  ): Promise<ReadonlyMap<number, Bounds>> {
+  bounds(topic: string, isolation: Isolation, patience: Patience): Promise<TopicBounds> {
     return retrying(patience, async () => {
       const { response } = await this.send(metadata([topic]), {
         patience,

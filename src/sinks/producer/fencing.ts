@@ -1,8 +1,7 @@
 // Determines whether a commit failed because another producer of its transactional id was opened.
 
 import { CellarstreamError } from '../../core/errors.ts';
-import { isEpochError } from '../../kafka/client/kafka-error.ts';
-import { ERROR } from '../../kafka/client/protocol-errors.ts';
+import { hasErrorType, isEpochError } from '../../kafka/client/kafka-error.ts';
 
 /** How long a process with an outdated epoch waits for the claim of another process to appear in the cursors or ledger topic, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
@@ -68,7 +67,7 @@ export class Fencing {
   classify(cause: unknown, known: unknown): unknown {
     const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
     if (!isOurs || !isEpochError(cause)) return known;
-    if (codeOf(cause) === ERROR.INVALID_PRODUCER_ID_MAPPING) return known; // possibly the transactional id has expired
+    if (hasErrorType(cause, 'INVALID_PRODUCER_ID_MAPPING')) return known; // possibly the transactional id has expired
     return elapsedSince(this.#began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
   }
 }
@@ -81,20 +80,11 @@ function idTaken(cause: unknown): CellarstreamError {
   );
 }
 
-interface ClockTimes {
-  readonly steady: number;
-  readonly wall: number;
-}
-
-function now(): ClockTimes {
+function now() {
   return { steady: performance.now(), wall: Date.now() };
 }
 
 /** Returns the elapsed time in ms, by the clock that has advanced more. The monotonic clock alone may stop while the machine sleeps. */
-function elapsedSince({ steady, wall }: ClockTimes): number {
+function elapsedSince({ steady, wall }: ReturnType<typeof now>): number {
   return Math.max(performance.now() - steady, Date.now() - wall);
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -7,9 +7,8 @@ import type { Connections } from '../../kafka/client/connections.ts';
 import { kafkaError } from '../../kafka/client/kafka-error.ts';
 import { Patience } from '../../kafka/client/patience.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
-import { kafkajsCauseOf } from '../../kafka/client/protocol.ts';
 import type { OfTopic } from '../../kafka/client/topic-calls.ts';
-import type { Bounds, Isolation } from '../../kafka/log.ts';
+import type { Isolation, TopicBounds } from '../../kafka/log.ts';
 import type { CommitEnds, CommitUntil, FencedSink, Message, ProducerIdentity } from '../sink.ts';
 import {
   addPartitionsToTxn,
@@ -113,7 +112,7 @@ class KafkaProducer implements FencedSink {
       await this.#renewIdentity();
     } catch (error) {
       this.#brokers.close();
-      throw kafkaError(kafkajsCauseOf(error));
+      throw kafkaError(error);
     }
   }
 
@@ -131,7 +130,7 @@ class KafkaProducer implements FencedSink {
       this.#isDone = true;
       if (!isDelivered) await this.#abort();
       this.#brokers.close();
-      throw this.#fencing.classify(error, kafkaError(kafkajsCauseOf(error), 'COMMIT_FAILED'));
+      throw this.#fencing.classify(error, kafkaError(error, 'COMMIT_FAILED'));
     }
   }
 
@@ -150,14 +149,11 @@ class KafkaProducer implements FencedSink {
     await known.catch(() => undefined);
   }
 
-  async bounds(
-    topic: string,
-    isolation: Isolation = 'committed',
-  ): Promise<ReadonlyMap<number, Bounds>> {
+  async bounds(topic: string, isolation: Isolation = 'committed'): Promise<TopicBounds> {
     try {
       return await this.#coordinator.bounds(topic, isolation, this.#patience('transaction'));
     } catch (error) {
-      throw kafkaError(kafkajsCauseOf(error));
+      throw kafkaError(error);
     }
   }
 
@@ -181,8 +177,7 @@ class KafkaProducer implements FencedSink {
     const own = this.#identity;
     // EndTxn fails if the epoch is outdated. InitProducerId would end any open transaction, also that of a newer producer.
     if (own !== NO_PRODUCER) await this.#end('abort', this.#patience('transaction'));
-    const transactionTimeoutMs = TRANSACTION_TIMEOUT_MS;
-    const call = initProducerId({ transactionalId, transactionTimeoutMs, own });
+    const call = initProducerId(transactionalId, TRANSACTION_TIMEOUT_MS, own);
     const { response } = await this.#coordinator.send(call, {
       patience: this.#patience('transaction'),
       codeOf: ({ errorCode }) => errorCode,
@@ -217,10 +212,8 @@ class KafkaProducer implements FencedSink {
 
   async #addPartitions(topics: readonly OfTopic<number>[], patience: Patience) {
     const { transactionalId } = this.#options;
-    await this.#leaders.learn(
-      topics.map(({ topic }) => topic),
-      patience,
-    );
+    const names = topics.map(({ topic }) => topic);
+    await this.#leaders.learn(names, patience);
     return this.#coordinator.send(addPartitionsToTxn(transactionalId, this.#identity, topics), {
       patience,
       codeOf: (answer) => firstErrorCode(answer.flatMap(({ partitions }) => partitions)),
@@ -298,11 +291,9 @@ function expectAllDelivered(
 ): void {
   const there = new Set(delivered.map(({ topic, partition }) => `${topic} ${partition}`));
   for (const { topic, partitions } of meant) {
-    for (const partition of partitions) {
-      if (!there.has(`${topic} ${partition}`)) {
-        throw new Error(`the messages for partition ${partition} of ${topic} were not sent`); // a bug
-      }
-    }
+    const lost = partitions.find((partition) => !there.has(`${topic} ${partition}`));
+    if (lost !== undefined)
+      throw new Error(`the messages for partition ${lost} of ${topic} were not sent`); // a bug
   }
 }
 

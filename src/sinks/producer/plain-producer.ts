@@ -4,22 +4,15 @@ import type { Kafka, KafkaMessage } from 'kafkajs';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 import { KAFKA_LIMITS } from '../../core/retries.ts';
 import { Brokers } from '../../kafka/client/brokers.ts';
-import { kafkaError } from '../../kafka/client/kafka-error.ts';
+import { hasErrorType, kafkaError } from '../../kafka/client/kafka-error.ts';
 import { Patience, retrying } from '../../kafka/client/patience.ts';
 import { protocolError } from '../../kafka/client/protocol-errors.ts';
-import { kafkajsCauseOf } from '../../kafka/client/protocol.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import { initProducerId, NO_PRODUCER } from './calls.ts';
 import { deliver, Sequences } from './delivery.ts';
 import { Leaders } from './leaders.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';
 import type { ProducerRecord } from './record-batch.ts';
-
-const NO_TRANSACTIONS = {
-  transactionalId: null,
-  transactionTimeoutMs: 0,
-  own: NO_PRODUCER,
-} as const;
 
 /** A producer without transactions. It connects when the first message is sent. Messages are sent one after another. */
 export class PlainProducer {
@@ -59,8 +52,8 @@ export class PlainProducer {
     try {
       this.#producer ??= await this.#identify(patience);
       await leaders.learn([topic], patience);
-      const partition =
-        record.key === null ? 0 : partitionOf(record.key, leaders.partitions(topic)!);
+      const { key } = record;
+      const partition = key === null ? 0 : partitionOf(key, leaders.partitions(topic)!);
       const batches = await batchesOf([{ ...record, topic, partition }]);
       await deliver(batches, {
         ...{ brokers, leaders, transactionalId: null, ...this.#producer, patience },
@@ -68,13 +61,13 @@ export class PlainProducer {
       });
     } catch (error) {
       this.#producer = undefined; // whether the last sequence was used is unknown
-      throw kafkaError(kafkajsCauseOf(error));
+      throw kafkaError(error);
     }
   }
 
   #identify(patience: Patience) {
     return retrying(patience, async () => {
-      const identity = await this.#brokers.sendToAny(initProducerId(NO_TRANSACTIONS));
+      const identity = await this.#brokers.sendToAny(initProducerId(null, 0, NO_PRODUCER));
       if (identity.errorCode !== 0) throw protocolError(identity.errorCode, 'InitProducerId');
       return { identity, sequences: new Sequences() };
     });
@@ -122,16 +115,11 @@ export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): 
         };
         await producer.send(topic, { key, value, headers: { ...headers, ...about } });
       } catch (cause) {
-        throw isTooLarge(cause) ? tooLargeError(topic, cause) : cause;
+        throw hasErrorType(cause, 'MESSAGE_TOO_LARGE') ? tooLargeError(topic, cause) : cause;
       }
     },
     close: () => Promise.resolve(producer.close()),
   };
-}
-
-function isTooLarge(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return ('type' in error && error.type === 'MESSAGE_TOO_LARGE') || isTooLarge(error.cause);
 }
 
 function tooLargeError(topic: string, cause: unknown): CellarstreamError {

@@ -3,6 +3,7 @@
 import {
   firstValueFrom,
   map,
+  mergeMap,
   Observable,
   race,
   timer,
@@ -15,18 +16,20 @@ import {
   tap,
 } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets, TailMessage, Bounds } from '../../kafka/log.ts';
+import type { Bounds, KeyedMessage, Offsets } from '../../kafka/log.ts';
 import type { Message } from '../sink.ts';
 import { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
 import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { PlainProducer } from '../producer/plain-producer.ts';
 import { singleFlight } from '../../core/single-flight.ts';
+import { parseSignal } from './signals.ts';
+import type { CertifyRequest, PermitsRequest, ResyncRequest, Signal, Signals } from './signals.ts';
 
 export interface SignalBatch {
   readonly partition: number;
   /** Committed messages in the order of their offsets. */
-  readonly messages: readonly Pick<TailMessage, 'offset' | 'key' | 'value'>[];
+  readonly messages: readonly KeyedMessage[];
   /** Offset at which to continue reading: after the messages, and after the transaction markers that follow them. */
   readonly next: bigint;
 }
@@ -175,4 +178,29 @@ export function sharedSignals(topic: SignalTopic): SignalTopic {
     ...topic,
     read: (options) => (options.follow ? follow(options) : topic.read(options)),
   };
+}
+
+type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
+
+/**
+ * Type of the acknowledgement for a type of request. A resync or certify request is acknowledged once for each of its lists, a permits
+ * request once for all its quotas.
+ */
+export type AckOf<R extends SignalRequest> = Signals[`${R['type']}-ack`];
+
+/**
+ * Reads the signals topic from the offsets `from` on, and emits the acknowledgements of one request. Does not complete, even after the last
+ * acknowledgement. Errors with a CellarstreamError.
+ */
+export function acknowledgementsOf<R extends SignalRequest>(
+  topic: SignalTopic,
+  { type, id, account }: R,
+  from: Offsets,
+): Observable<AckOf<R>> {
+  const isAck = (signal: Signal): signal is AckOf<R> =>
+    signal.type === `${type}-ack` && signal.account === account;
+  return topic.read({ from, follow: true }).pipe(
+    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
+    mergeMap((message) => [parseSignal(message)].filter(isAck)),
+  );
 }

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { CellarstreamError } from '../../core/errors.ts';
+import type { KeyedMessage } from '../../kafka/log.ts';
 import type { Message } from '../sink.ts';
 
 /** Retention of the signals topic, in days. A request can wait for a running service for this long. */
@@ -12,7 +13,6 @@ export const SIGNAL_DAYS = 7;
  */
 const MAX_LISTS = 1_000;
 
-const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
 
@@ -24,7 +24,7 @@ const OF_ACCOUNT = {
    * Id of the request. Its acknowledgements contain the same id. It is also the key of the messages with the request and with the
    * acknowledgements.
    */
-  id: ID,
+  id: NAME,
   account: NAME,
 };
 const ASKS = {
@@ -41,105 +41,91 @@ const ACKNOWLEDGES = {
   at: TIME,
 };
 
-const REQUEST = z
-  .object({
-    type: z.literal('resync'),
-    ...ASKS,
-    /** Limits the request to the order with this number. Numbers above 2^53 - 1 are passed as text, so that no digit is lost. */
-    order_number: z
-      .union([z.int().min(0), z.string().refine(isLong)])
-      .nullable()
-      .default(null),
-    /** Limits the request to records that were modified at this time or later, and to records without a modification time. */
-    since: TIME.nullable().default(null),
-  })
-  .refine(({ order_number, since }) => order_number === null || since === null, {
-    path: ['since'],
-    message: 'must not be set together with order_number: leave out one of them',
-  });
-
-const ACK = z.object({
-  type: z.literal('resync-ack'),
-  ...ACKNOWLEDGES,
-  /** Number of events that were published in the list's topic for the resync request. */
-  events: z.int().min(0),
-});
-
-const CERTIFY = z.object({ type: z.literal('certify'), ...ASKS });
-
-const CERTIFY_ACK = z.object({
-  type: z.literal('certify-ack'),
-  ...ACKNOWLEDGES,
-  /**
-   * Number of the certificate that was requested. The certificate is committed in the same transaction as this acknowledgement. Null if
-   * there is no certificate.
-   */
-  number: z.int().min(0).nullable(),
-});
-
 /** Number of requests to the API by name of the quota. The name is `login`, the name of a list, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
   .refine((quotas) => Object.keys(quotas).length <= MAX_LISTS, { message: 'are too many' });
 
-const PERMITS = z.object({
-  type: z.literal('permits'),
-  ...OF_ACCOUNT,
-  asker: NAME,
-  quotas: QUOTAS,
-  requested_at: TIME,
-});
-
-const PERMITS_ACK = z.object({
-  type: z.literal('permits-ack'),
-  ...OF_ACCOUNT,
-  instance: NAME,
-  /** Number of granted permits by name of the quota, at most as many as requested. No permits are granted for a quota that is left out. */
-  granted: QUOTAS,
-  /** How long the permits are valid, in ms. The time counts from the moment when the guest sent its request. */
-  for_ms: z.int().min(0),
-  /** Why fewer permits were granted than requested; null if all were granted. */
-  message: z.string().nullable(),
-  at: TIME,
-});
+const SCHEMAS = {
+  resync: z
+    .object({
+      type: z.literal('resync'),
+      ...ASKS,
+      /** Limits the request to the order with this number. Numbers above 2^53 - 1 are passed as text, so that no digit is lost. */
+      order_number: z
+        .union([z.int().min(0), z.string().refine(isLong)])
+        .nullable()
+        .default(null),
+      /** Limits the request to records that were modified at this time or later, and to records without a modification time. */
+      since: TIME.nullable().default(null),
+    })
+    .refine(({ order_number, since }) => order_number === null || since === null, {
+      path: ['since'],
+      message: 'must not be set together with order_number: leave out one of them',
+    }),
+  'resync-ack': z.object({
+    type: z.literal('resync-ack'),
+    ...ACKNOWLEDGES,
+    /** Number of events that were published in the list's topic for the resync request. */
+    events: z.int().min(0),
+  }),
+  certify: z.object({ type: z.literal('certify'), ...ASKS }),
+  'certify-ack': z.object({
+    type: z.literal('certify-ack'),
+    ...ACKNOWLEDGES,
+    /**
+     * Number of the certificate that was requested. The certificate is committed in the same transaction as this acknowledgement. Null if
+     * there is no certificate.
+     */
+    number: z.int().min(0).nullable(),
+  }),
+  permits: z.object({
+    type: z.literal('permits'),
+    ...OF_ACCOUNT,
+    asker: NAME,
+    quotas: QUOTAS,
+    requested_at: TIME,
+  }),
+  'permits-ack': z.object({
+    type: z.literal('permits-ack'),
+    ...OF_ACCOUNT,
+    instance: NAME,
+    /** Number of granted permits by name of the quota, at most as many as requested. No permits are granted for a quota that is left out. */
+    granted: QUOTAS,
+    /** How long the permits are valid, in ms. The time counts from the moment when the guest sent its request. */
+    for_ms: z.int().min(0),
+    /** Why fewer permits were granted than requested; null if all were granted. */
+    message: z.string().nullable(),
+    at: TIME,
+  }),
+} as const;
 
 /** Request to republish whole lists, one order, or the records that were modified since a time. */
-export type ResyncRequest = z.infer<typeof REQUEST>;
+export type ResyncRequest = Signals['resync'];
 
-export type ResyncAck = z.infer<typeof ACK>;
+export type ResyncAck = Signals['resync-ack'];
 
 /** Request for full scans that begin after its receipt, each with a certificate (count and digest of the list's records). */
-export type CertifyRequest = z.infer<typeof CERTIFY>;
+export type CertifyRequest = Signals['certify'];
 
-export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
+export type CertifyAck = Signals['certify-ack'];
 
 /** Request for permits to send requests to the API. It comes from a guest: a process that uses the API key beside the service. */
-export type PermitsRequest = z.infer<typeof PERMITS>;
+export type PermitsRequest = Signals['permits'];
 
 /** The service's response to a {@link PermitsRequest}, with the permits that it grants. */
-export type PermitsAck = z.infer<typeof PERMITS_ACK>;
+export type PermitsAck = Signals['permits-ack'];
 
-export type Signal =
-  ResyncRequest | ResyncAck | CertifyRequest | CertifyAck | PermitsRequest | PermitsAck;
-
-const SCHEMAS = {
-  resync: REQUEST,
-  'resync-ack': ACK,
-  certify: CERTIFY,
-  'certify-ack': CERTIFY_ACK,
-  permits: PERMITS,
-  'permits-ack': PERMITS_ACK,
-} as const;
+/** Signals by the name of their type. */
+export type Signals = { readonly [T in keyof typeof SCHEMAS]: z.infer<(typeof SCHEMAS)[T]> };
+export type Signal = Signals[keyof Signals];
 
 /**
  * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. Its text has one line and does not quote values of
  * the message.
  */
-export function parseSignal(message: {
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-}): Signal {
-  const json = parse(message.value?.toString() ?? '');
+export function parseSignal({ key, value }: Pick<KeyedMessage, 'key' | 'value'>): Signal {
+  const json = parse(value?.toString() ?? '');
   const type = (json as { readonly type?: unknown } | null)?.type;
   if (!isType(type)) throw malformedSignalError('its type is not known');
   const { data, error } = SCHEMAS[type].safeParse(json);
@@ -147,7 +133,7 @@ export function parseSignal(message: {
     const { path, message: what } = error.issues[0]!;
     throw malformedSignalError(`${path.join('.')}: ${what}`);
   }
-  if (message.key?.toString() !== data.id) throw malformedSignalError('its key is not its id');
+  if (key?.toString() !== data.id) throw malformedSignalError('its key is not its id');
   return data;
 }
 

@@ -8,14 +8,14 @@ import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
 import { kafkaError } from '../../kafka/client/kafka-error.ts';
 import { ERROR, nameOfError, protocolError } from '../../kafka/client/protocol-errors.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
-import { array, int16, int32, int8, string } from '../../kafka/client/protocol.ts';
+import { array, createCall, int16, int32, int8, string } from '../../kafka/client/protocol.ts';
 import type { Call } from '../../kafka/client/protocol.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** Whether the brokers' default replication factor is also acceptable, because `TOPIC_REPLICATION` is not set. */
-  readonly isReplicationFree: boolean;
+  /** The setting `TOPIC_REPLICATION`. Undefined if it is not set: the brokers' default replication factor is then also acceptable. */
+  readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;
 }
@@ -31,7 +31,8 @@ export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' |
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
 export async function createTopics(options: CreationOptions): Promise<readonly OmittedSetting[]> {
-  const { specs, isReplicationFree, isDryRun } = options;
+  const { specs, isDryRun } = options;
+  const isReplicationFree = options.replication === undefined;
   const leftOut: OmittedSetting[] = [];
   let drafts: readonly TopicDraft[] = specs.map((spec) => ({ ...spec, spec }));
   while (drafts.length > 0) {
@@ -47,11 +48,10 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
     const final = refused.filter(({ optional }) => optional.length === 0);
     if (final.length > 0) throw topicsRefusedError(final);
     for (const { draft, answer, optional } of refused) {
-      const { topic } = draft;
       const why = `the brokers refuse this setting: ${refusalText(answer)}`;
-      leftOut.push(
-        ...optional.map(({ name, value }) => ({ topic, setting: name, wanted: value, why })),
-      );
+      for (const { name, value } of optional) {
+        leftOut.push({ topic: draft.topic, setting: name, wanted: value, why });
+      }
     }
     drafts = refused.map(({ draft, optional }) => withoutSettings(draft, optional));
   }
@@ -69,13 +69,11 @@ interface Refusal {
   readonly answer: TopicResult;
 }
 
-interface OptionalSetting {
-  readonly name: string;
-  readonly value: string;
-}
+type Setting = TopicSpec['configEntries'][number];
 
 const DONE: ReadonlySet<number> = new Set([0, ERROR.TOPIC_ALREADY_EXISTS]); // another instance created it first
-const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
+/** Error codes of requests about topics for which this client's user lacks a right. */
+export const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
   ERROR.TOPIC_AUTHORIZATION_FAILED,
   ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
@@ -107,10 +105,8 @@ async function sendCreateTopics(
   for (const answer of answers) {
     const { topic, errorCode, message } = answer;
     if (DONE.has(errorCode) || FINAL.has(errorCode)) continue;
-    const error = protocolError(
-      errorCode,
-      `CreateTopics of ${topic}${message ? ` (${message})` : ''}`,
-    );
+    const reason = message ? ` (${message})` : '';
+    const error = protocolError(errorCode, `CreateTopics of ${topic}${reason}`);
     if (isRetryable(kafkaError(error))) throw error;
   }
   return answers;
@@ -121,28 +117,26 @@ function refusedOptionalSettings(
   { topic, configEntries, replicationFactor, spec }: TopicDraft,
   { errorCode, message }: TopicResult,
   isReplicationFree: boolean,
-): readonly OptionalSetting[] {
+): readonly Setting[] {
   if (!OF_SETTINGS.has(errorCode)) return [];
   const text = (message ?? '').replaceAll(topic, '');
   const optional = configEntries.filter(({ name }) => !spec.required.includes(name));
+  const isInvalidReplication = errorCode === ERROR.INVALID_REPLICATION_FACTOR;
   const replication =
     isReplicationFree && replicationFactor !== BROKER_DEFAULT
       ? [{ name: REPLICATION, value: String(replicationFactor) }]
       : [];
-  if (
-    replication.length > 0 &&
-    (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text))
-  ) {
+  if (replication.length > 0 && (isInvalidReplication || /replication/i.test(text))) {
     // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
     return [...replication, ...optional.filter(({ name }) => name === IN_SYNC)];
   }
-  if (errorCode === ERROR.INVALID_REPLICATION_FACTOR) return [];
+  if (isInvalidReplication) return [];
   const named = optional.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
   return optional.length > 0 ? optional : replication;
 }
 
-function withoutSettings(draft: TopicDraft, optional: readonly OptionalSetting[]): TopicDraft {
+function withoutSettings(draft: TopicDraft, optional: readonly Setting[]): TopicDraft {
   const names = new Set(optional.map(({ name }) => name));
   return {
     ...draft,
@@ -218,28 +212,18 @@ function createTopicsCall(
   isDryRun: boolean,
 ): Call<readonly TopicResult[]> {
   const WITHIN_MS = 8_000; // less than the response timeout
-  return {
-    name: 'CreateTopics',
-    key: 19,
-    version: 4,
-    body: Buffer.concat([
-      array(topics, ({ topic, numPartitions, replicationFactor, configEntries }) =>
-        Buffer.concat([
-          string(topic),
-          int32(numPartitions),
-          int16(replicationFactor),
-          array([], int32), // replica assignment: the brokers choose it
-          array(configEntries, ({ name, value }) => Buffer.concat([string(name), string(value)])),
-        ]),
-      ),
-      int32(WITHIN_MS),
-      int8(isDryRun ? 1 : 0),
-    ]),
-    read: (answer) =>
-      answer.array(() => ({
-        topic: answer.string()!,
-        errorCode: answer.int16(),
-        message: answer.string(),
-      })),
-  };
+  const asked = array(topics, ({ topic, numPartitions, replicationFactor, configEntries }) => [
+    string(topic),
+    int32(numPartitions),
+    int16(replicationFactor),
+    array([], int32), // replica assignment: the brokers choose it
+    array(configEntries, ({ name, value }) => [string(name), string(value)]),
+  ]);
+  return createCall('CreateTopics', [asked, int32(WITHIN_MS), int8(isDryRun ? 1 : 0)], (answer) =>
+    answer.array(() => ({
+      topic: answer.string()!,
+      errorCode: answer.int16(),
+      message: answer.string(),
+    })),
+  );
 }

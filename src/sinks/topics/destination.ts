@@ -57,19 +57,19 @@ export async function openDestination(
   const { registry } = links;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const deadLetters = await findSchema(registry, names.deadLetters, deadLetterCodec.schema);
-  const statusSchemas = [];
+  const statusSchemas = new Map<Resource, () => Promise<SchemaTopic>>();
   for (const { name, statuses } of listsNamed(config.description, config.resources)) {
     if (!statuses) continue;
-    const schema = await findSchema(registry, names.statusChanges(statuses), statuses.schema);
-    statusSchemas.push({ name, schema });
+    const topic = names.statusChanges(statuses);
+    statusSchemas.set(name, await findSchema(registry, topic, statuses.schema));
   }
   const topics = await inspectedTopics(config, links);
   const statusChanges = new Map<Resource, SchemaTopic>();
-  for (const { name, schema } of statusSchemas) statusChanges.set(name, await schema.registered());
+  for (const [name, registered] of statusSchemas) statusChanges.set(name, await registered());
   return {
     records: names.records,
     statusChanges,
-    deadLetters: await deadLetters.registered(),
+    deadLetters: await deadLetters(),
     cursors: names.cursors,
     ledger: names.ledger,
     certificates: names.certificates,
@@ -78,34 +78,29 @@ export async function openDestination(
 }
 
 /**
- * Looks up the newest schema that the registry has for the values of a topic. Resolves with an object whose function `registered` returns
- * the topic and the id of `schema`. That function registers `schema` only if the newest schema differs from it.
+ * Looks up the newest schema that the registry has for the values of a topic. Resolves with a function that returns the topic and the id of
+ * `schema`. That function registers `schema` only if the newest schema differs from it.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
   const newest = await registry.latest(subject);
   const isThere = isDeepStrictEqual(newest?.schema, schema);
-  return {
-    registered: async (): Promise<SchemaTopic> => ({
-      topic,
-      schemaId: isThere ? newest!.id : await registry.register(subject, schema),
-    }),
-  };
+  return async (): Promise<SchemaTopic> => ({
+    topic,
+    schemaId: isThere ? newest!.id : await registry.register(subject, schema),
+  });
 }
 
 /**
  * Creates or verifies all topics, and returns their properties. The returned function `inspect` creates or verifies the topics of one list:
  * see {@link Destination.inspect}.
  */
-async function inspectedTopics(
-  config: ConfigWith<'kafka'>,
-  links: KafkaClients,
-): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'inspect'>> {
-  const first = await openTopics(topicsOf(config, links));
+async function inspectedTopics(config: ConfigWith<'kafka'>, links: KafkaClients) {
+  const options = topicsOf(config, links);
+  const first = await openTopics(options);
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
-  const { topics } = topicsOf(config, links);
-  const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
+  const resourceOf = new Map(options.topics(1).map(({ topic, resource }) => [topic, resource]));
   /**
    * Lists for which `inspect` has not been called yet. The first call for a list does not inspect its topics again, but returns what was
    * found when the service started.
@@ -149,10 +144,7 @@ export function topicsOf(
     connections,
     replication,
     topics: (copies) =>
-      topicTable({
-        ...{ prefix, sharedPrefix, isFleet, lists, partitions },
-        replication: copies,
-      }).filter(
+      topicTable({ prefix, sharedPrefix, isFleet, lists, partitions, replication: copies }).filter(
         ({ resource }) => only === undefined || resource === undefined || resource === only,
       ),
   };

@@ -12,13 +12,13 @@ import {
 } from '../../schemas/events/topic-findings.ts';
 import type { ExistingTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
-import { ERROR, noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
-import { isUnsupported } from '../../kafka/client/kafka-error.ts';
+import { noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
+import { hasErrorType } from '../../kafka/client/kafka-error.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
-import { createTopics } from './create-topics.ts';
+import { createTopics, UNAUTHORIZED_CODES } from './create-topics.ts';
 import type { OmittedSetting } from './create-topics.ts';
 import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
-import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
+import { existingIn } from '../../kafka/client/topic-facts.ts';
 
 export interface TopicsOptions extends ClusterAccess {
   /** Returns the topics with their settings. @param replication Number of replicas of each partition. */
@@ -36,10 +36,6 @@ interface TopicsState {
   readonly warnings: readonly TopicFinding[];
 }
 
-interface TopicsInspected extends TopicsState {
-  readonly absent: readonly string[];
-}
-
 /**
  * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. A number of partitions
  * that differs from the setting is accepted.
@@ -49,7 +45,7 @@ interface TopicsInspected extends TopicsState {
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
   const { specs, absent, brokers } = await existingTopics(options);
-  const leftOut = await create(options, absent, false);
+  const leftOut = await createTopics({ ...options, specs: absent, isDryRun: false });
   return inspect(options, specs, brokers, leftOut);
 }
 
@@ -58,16 +54,11 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
  *
  * @throws CellarstreamError as {@link openTopics}.
  */
-export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
+export async function inspectTopics(options: TopicsOptions) {
   const { there, absent, brokers } = await existingTopics(options);
-  const leftOut = await create(options, absent, true);
+  const leftOut = await createTopics({ ...options, specs: absent, isDryRun: true });
   const found = await inspect(options, there, brokers, leftOut);
   return { ...found, absent: absent.map(({ topic }) => topic) };
-}
-
-function create(options: TopicsOptions, specs: readonly TopicSpec[], isDryRun: boolean) {
-  const isReplicationFree = options.replication === undefined;
-  return createTopics({ ...options, specs, isReplicationFree, isDryRun });
 }
 
 /**
@@ -82,9 +73,7 @@ async function existingTopics(options: TopicsOptions) {
   );
   const brokers = found.brokers.length;
   const specs = topics(replication ?? Math.min(3, brokers));
-  const known = new Set(
-    found.topics.filter(({ errorCode }) => EXISTS_CODES.has(errorCode)).map(({ topic }) => topic),
-  );
+  const known = existingIn(found);
   return {
     specs,
     brokers,
@@ -92,9 +81,6 @@ async function existingTopics(options: TopicsOptions) {
     absent: specs.filter(({ topic }) => !known.has(topic)),
   };
 }
-
-/** Error codes that Metadata responses contain for existing topics. A topic that this client's user may not see has another error code. */
-const EXISTS_CODES: ReadonlySet<number> = new Set([ERROR.NONE, ERROR.LEADER_NOT_AVAILABLE]);
 
 async function inspect(
   cluster: ClusterAccess,
@@ -157,23 +143,18 @@ async function inspectTopicSettings(
     }
     const settings = await settingsOf(brokers, names);
     return new Map(
-      topics.map(({ topic, partitions }) => {
-        const seen = settings.get(topic);
-        const replication = Math.min(...partitions.map(({ replicas }) => replicas));
-        const found = { partitions: partitions.length, replication };
-        return [
-          topic,
-          { ...found, settings: seen ?? new Map(), hasReadableSettings: seen !== undefined },
-        ];
-      }),
+      topics.map(({ topic, partitions }) => [
+        topic,
+        {
+          partitions: partitions.length,
+          replication: Math.min(...partitions.map(({ replicas }) => replicas)),
+          settings: settings.get(topic) ?? new Map(),
+          hasReadableSettings: settings.has(topic),
+        },
+      ]),
     );
   });
 }
-
-const NOT_ALLOWED: ReadonlySet<number> = new Set([
-  ERROR.TOPIC_AUTHORIZATION_FAILED,
-  ERROR.CLUSTER_AUTHORIZATION_FAILED,
-]);
 
 /**
  * Returns the settings of each topic, without topics whose settings this client's user has no right to read. Empty if the brokers do not
@@ -183,18 +164,19 @@ async function settingsOf(
   brokers: Brokers,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
-  let answers: readonly TopicSettings[];
-  try {
-    answers = await brokers.sendToAny(describeSettings(names, CHECKED_SETTINGS));
-  } catch (error) {
-    if (isUnsupported(error)) return new Map();
-    throw error;
-  }
-  const seen = answers.filter(({ errorCode }) => !NOT_ALLOWED.has(errorCode));
+  const call = describeSettings(names, CHECKED_SETTINGS);
+  const answers = await brokers.sendToAny(call).catch(noneIfUnsupported);
+  const seen = answers.filter(({ errorCode }) => !UNAUTHORIZED_CODES.has(errorCode));
   for (const { topic, errorCode } of seen) {
     if (errorCode !== 0) throw protocolError(errorCode, `the settings of ${topic}`);
   }
   return new Map(seen.map(({ topic, settings }) => [topic, settings]));
+}
+
+/** Returns no results in place of the error of brokers that do not support a request. Throws other errors. */
+function noneIfUnsupported(error: unknown): [] {
+  if (hasErrorType(error, 'UNSUPPORTED_VERSION')) return [];
+  throw error;
 }
 
 /**
@@ -214,20 +196,16 @@ export async function registryStorageFindings(
 ): Promise<readonly TopicFinding[]> {
   const answers = await withBrokers(cluster, KAFKA_LIMITS.startQuery, (brokers) =>
     brokers.sendToAny(describeSettings(STORAGE_TOPICS, ['cleanup.policy', ...LIMITS])),
-  ).catch((error: unknown) => {
-    if (isUnsupported(error)) return [];
-    throw error;
-  });
+  ).catch(noneIfUnsupported);
   return answers
     .filter(({ settings }) => settings.get('cleanup.policy')?.includes('delete'))
     .flatMap(({ topic, settings }) =>
       LIMITS.flatMap((setting) => {
         const found = settings.get(setting) ?? '-1';
+        if (Number(found) < 0) return [];
         const why =
           'the schema registry keeps its schemas in this topic, and forgets those that Kafka deletes';
-        return Number(found) < 0
-          ? []
-          : [{ topic, setting, found, wanted: '-1', why, isRefused: false }];
+        return [{ topic, setting, found, wanted: '-1', why, isRefused: false }];
       }),
     );
 }

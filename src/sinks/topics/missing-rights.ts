@@ -1,6 +1,7 @@
 // Finds the rights in Kafka that this user lacks, and the commands that grant them.
 
 import { KAFKA_LIMITS } from '../../core/retries.ts';
+import { hasErrorType } from '../../kafka/client/kafka-error.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
@@ -20,6 +21,8 @@ export interface MissingRights {
 /** Kafka's numbers of ACL operations. They are bit positions in the bit set of operations that a user may perform. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type AclOperation = keyof typeof OPERATIONS;
+const READ_AND_WRITE: readonly AclOperation[] = ['Describe', 'Read', 'Write'];
+const WRITE_ONLY: readonly AclOperation[] = ['Describe', 'Write'];
 
 /**
  * Returns the rights on existing topics that this client's user needs and lacks. Topics for which the brokers do not report rights
@@ -37,9 +40,7 @@ export async function missingTopicRights(
   );
   return specs.flatMap(({ topic: name, isReadBack }) => {
     const found = topics.find(({ topic }) => topic === name);
-    const needed: AclOperation[] = isReadBack
-      ? ['Describe', 'Read', 'Write']
-      : ['Describe', 'Write'];
+    const needed = isReadBack ? READ_AND_WRITE : WRITE_ONLY;
     const isHidden = found?.errorCode === ERROR.TOPIC_AUTHORIZATION_FAILED;
     const allowed = isHidden ? 0 : found?.errorCode === 0 ? found.operations : undefined;
     const operations = allowed === undefined ? [] : needed.filter((each) => !has(allowed, each));
@@ -60,7 +61,7 @@ export async function missingGroupRights(
     try {
       return (await describeGroup(brokers, name)).operations;
     } catch (error) {
-      if (isGroupRefused(error)) return 0;
+      if (hasErrorType(error, 'GROUP_AUTHORIZATION_FAILED')) return 0;
       throw error;
     }
   });
@@ -69,12 +70,6 @@ export async function missingGroupRights(
 
 function has(bits: number, operation: AclOperation): boolean {
   return (bits & (1 << OPERATIONS[operation])) !== 0;
-}
-
-function isGroupRefused(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && error.code === ERROR.GROUP_AUTHORIZATION_FAILED
-  );
 }
 
 /** Returns one line that names the missing rights, and the command that grants them. */

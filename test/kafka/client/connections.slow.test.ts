@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Connections } from '../../../src/kafka/client/connections.ts';
-import type { ConnectionsOptions } from '../../../src/kafka/client/connections.ts';
 import { CallUnanswered, CallNotSent } from '../../../src/kafka/client/protocol.ts';
 import { metadata } from '../../../src/kafka/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -23,11 +22,10 @@ const LOGIN = { sasl: { mechanism: 'plain', username: 'u', password: 'p' } } as 
 
 function sharedOn(
   cluster: ScriptedCluster,
-  options: Partial<ConnectionsOptions & Parameters<typeof kafkaOf>[1]> = {},
+  options: { perBroker?: number; idleMs?: number } & Parameters<typeof kafkaOf>[1] = {},
 ): Connections {
   const { perBroker = MOST, idleMs, ...config } = options;
-  const idle = idleMs === undefined ? {} : { idleMs };
-  const connections = new Connections(kafkaOf(cluster, config), { perBroker, ...idle });
+  const connections = new Connections(kafkaOf(cluster, config), perBroker, idleMs);
   onTestFinished(() => connections.close());
   return connections;
 }

@@ -26,7 +26,7 @@ function sharing(
   brokers: readonly string[] = cluster.brokers,
 ) {
   const kafka = kafkaOf(cluster, { brokers: [...brokers] });
-  const connections = new Connections(kafka, { perBroker: MOST });
+  const connections = new Connections(kafka, MOST);
   onTestFinished(() => connections.close());
   return async (id: string, own?: ProducerIdentity): Promise<FencedSink> => {
     const partitions = new Map(cluster.partitions);

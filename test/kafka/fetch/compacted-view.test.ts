@@ -12,8 +12,8 @@ class Topic {
   /** Waited for before a reading hands anything over; an error of it is the reading's. */
   gate: Promise<unknown> = Promise.resolve();
 
-  readonly known = new CompactedView<KeyedMessage>({
-    read: async ({ low, high }, onMessages) => {
+  readonly known = new CompactedView<KeyedMessage>(
+    async ({ low, high }, onMessages) => {
       this.readings.push(`${low}-${high}`);
       await this.gate;
       if (high > this.messages.length) throw new Error('the topic ends sooner');
@@ -25,8 +25,8 @@ class Topic {
         })),
       );
     },
-    now: () => this.now,
-  });
+    () => this.now,
+  );
 
   readonly bounds = () =>
     Promise.resolve({ low: BigInt(this.low), high: BigInt(this.messages.length) });

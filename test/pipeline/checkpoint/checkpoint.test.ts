@@ -76,12 +76,10 @@ async function opened(
         ),
       ),
     compacted: (topic, bounds) =>
-      new CompactedView<StampedMessage>({
-        read: (_, onMessages) => {
-          const found = held.filter((message) => message.topic === topic);
-          onMessages(found.map((message) => ({ ...message, timestamp: '0' })));
-          return Promise.resolve();
-        },
+      new CompactedView<StampedMessage>((_, onMessages) => {
+        const found = held.filter((message) => message.topic === topic);
+        onMessages(found.map((message) => ({ ...message, timestamp: '0' })));
+        return Promise.resolve();
       }).asOf(bounds),
   };
   const store: Partial<TaskStore> = {

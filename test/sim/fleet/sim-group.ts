@@ -121,7 +121,7 @@ export class SimGroup {
   }
 
   join(joining: JoinGroup, answer: (joined: Joined) => void): void {
-    const { memberId, metadata, sessionTimeoutMs, rebalanceTimeoutMs } = joining;
+    const { memberId, metadata, sessionTimeoutMs } = joining;
     if (memberId === '') {
       const id = `m${++this.#ids}`;
       const forget = () => {
@@ -142,7 +142,7 @@ export class SimGroup {
         id: memberId,
         metadata,
         sessionMs: sessionTimeoutMs,
-        rebalanceMs: rebalanceTimeoutMs,
+        rebalanceMs: sessionTimeoutMs,
       },
       ...{ session: undefined, joining: undefined, syncing: undefined, given: NOTHING },
     };

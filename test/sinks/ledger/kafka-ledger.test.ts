@@ -39,12 +39,10 @@ function ledgerTopic() {
       close: () => Promise.resolve(),
     });
   };
-  const known = new CompactedView<LogMessage>({
-    read: ({ low, high }, onMessages) => {
-      reads += 1;
-      onMessages(messages.slice(Number(low), Number(high)));
-      return Promise.resolve();
-    },
+  const known = new CompactedView<LogMessage>(({ low, high }, onMessages) => {
+    reads += 1;
+    onMessages(messages.slice(Number(low), Number(high)));
+    return Promise.resolve();
   });
   const logOf = (account: string) =>
     accountLog({
