@@ -5,6 +5,6 @@ import type { Run, StoredRun } from '../../src/state/run-entries.ts';
 export function storedRuns(runs: readonly Run[]): (key: string) => StoredRun | undefined {
   return (key) => {
     const run = runs.find(({ members }) => members[0]!.key === key);
-    return run && unpackRun(run.id, packRun(run));
+    return run && unpackRun(run.id, packRun(run.id, run));
   };
 }

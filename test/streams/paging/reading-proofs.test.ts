@@ -11,7 +11,7 @@ const record = (key: string) => PageRecord.ofJson({ id: key }, { key });
 const run = (...keys: readonly string[]) => {
   const members = keys.map((key, at) => ({ key, at, end: at + 1, updatedAt: null }));
   const [id, digest] = ['12345678', '1234567890abcdef'];
-  const packed = packRun({ id, digest, length: keys.length, members });
+  const packed = packRun(id, { id, digest, length: keys.length, members });
   return new PageRun(unpackRun(id, packed), new Body(Buffer.alloc(keys.length)), 0);
 };
 const orderOf = (...parts: ConstructorParameters<typeof PageRecords>[0]) =>
