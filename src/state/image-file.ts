@@ -1,8 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { open } from 'lmdb';
-import type { RootDatabase } from 'lmdb';
+import { open, type RootDatabase } from 'lmdb';
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { damagedError } from './entries.ts';
 import { OpenMarker } from './open-marker.ts';

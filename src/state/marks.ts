@@ -126,15 +126,13 @@ export class Marks {
    * not as a part of a run (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of
    * its sweep that showed the key, the run is retired: it is never recognized again.
    */
-  markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
+  markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
-    if (old.run && lastReadSweep !== undefined && was.lastReadSweep < lastReadSweep)
-      this.#retire(old.run.id);
+    if (old.run && was.lastReadSweep < lastReadSweep) this.#retire(old.run.id);
     const next = {
       ...old,
-      lastSeenSweep: Math.max(was.lastSeenSweep, lastSeenSweep),
-      lastReadSweep: Math.max(was.lastReadSweep, lastReadSweep ?? 0),
+      ...newest(was, { lastSeenSweep, lastReadSweep }),
       payloadDigest: payloadDigest ?? old.payloadDigest,
     };
     const isSame =
@@ -153,11 +151,7 @@ export class Marks {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
-    const newer = {
-      lastSeenSweep: Math.max(head.lastSeenSweep, lastSeenSweep),
-      lastReadSweep: Math.max(head.lastReadSweep, lastReadSweep),
-    };
-    this.#putHead(id, { ...head, ...newer });
+    this.#putHead(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
   }
 
   /**
@@ -240,11 +234,7 @@ export class Marks {
 
   #sightingOf({ lastSeenSweep, lastReadSweep, run }: Mark): Sighting {
     if (!run) return { lastSeenSweep, lastReadSweep };
-    const head = this.headOf(run.id);
-    return {
-      lastSeenSweep: Math.max(lastSeenSweep, head.lastSeenSweep),
-      lastReadSweep: Math.max(lastReadSweep, head.lastReadSweep),
-    };
+    return newest(this.headOf(run.id), { lastSeenSweep, lastReadSweep });
   }
 
   /**
@@ -287,4 +277,11 @@ export class Marks {
     if (this.#recent.size >= MAX_RECENT && this.#changed.size === 0) this.#recent.clear();
     this.#recent.set(key, mark);
   }
+}
+
+function newest(one: Sighting, other: Sighting): Sighting {
+  return {
+    lastSeenSweep: Math.max(one.lastSeenSweep, other.lastSeenSweep),
+    lastReadSweep: Math.max(one.lastReadSweep, other.lastReadSweep),
+  };
 }

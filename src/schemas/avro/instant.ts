@@ -1,12 +1,11 @@
 // Converts times and calendar dates between the API's text and Avro's numbers.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
-import { getOwn } from '../json/json.ts';
-import type { JsonObject } from '../json/json.ts';
+import { getOwn, type JsonObject } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
 /** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
-export const INSTANT_TEXT_LENGTH = 24;
+const INSTANT_TEXT_LENGTH = 24;
 const DATE_TEXT_LENGTH = 10;
 
 /**
@@ -109,10 +108,9 @@ export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Whether a text has exactly the form in which {@link instantText} formats a time, and the time exists. */
-export function isInstantText(text: string): boolean {
-  // Only the form with ms and `Z` has this length.
-  return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));
+/** Parses a time in exactly the form in which {@link instantText} formats it; NaN for any other text, and for a time that doesn't exist. */
+export function exactMillis(text: string): number {
+  return text.length === INSTANT_TEXT_LENGTH ? utcMillis(text) : NaN; // only the form with ms and `Z` has this length
 }
 
 /** Formats days since 1970 as the API's JSON does: `1980-02-29`. */

@@ -1,7 +1,6 @@
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { deadLetterCodec, statusChangeType } from './own-records.ts';
-import { topicNames, topicTable } from './topics.ts';
-import type { ListTopics } from './topics.ts';
+import { topicNames, topicTable, type ListTopics } from './topics.ts';
 
 interface AsyncApiOptions {
   readonly prefix: string;
