@@ -13,14 +13,6 @@ const MAX_SHORT_STARTS = 3;
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
-/** Content of the marker that a process left because it did not close the image file. */
-interface UncleanShutdown {
-  /** Number of consecutive starts of the service that ended abruptly, including the start of the process that left this marker file. */
-  readonly shortStarts: number;
-  /** Why the image file can't be trusted; undefined if it can. */
-  readonly doubt: string | undefined;
-}
-
 /**
  * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
  * service that ended abruptly, and the time of writing.
@@ -36,8 +28,14 @@ export class OpenMarker {
     this.#path = path;
   }
 
-  /** Returns the content of the marker after an unclean shutdown; undefined if the image file was closed, or was never open. */
-  readUncleanShutdown(): UncleanShutdown | undefined {
+  /**
+   * Returns the content of the marker that a process left because it did not close the image file; undefined if the file was closed, or was
+   * never open.
+   *
+   * @returns `shortStarts`: the number of consecutive starts of the service that ended abruptly, including the start of the process that
+   * left this marker. `doubt`: why the image file can't be trusted; undefined if it can.
+   */
+  readUncleanShutdown() {
     try {
       const words = readFileSync(this.#path, 'utf8').split(' ');
       const doubt = doubtAbout(words, statSync(this.#path).ctimeMs);

@@ -42,7 +42,17 @@ export class RefreshTokenFile {
    */
   begin(first: string): string {
     this.#first = createHash('sha256').update(first).digest('hex');
-    this.#lock = this.#locked();
+    const folder = dirname(this.#file);
+    const lock = inFolder(folder, () => {
+      makeFolder(folder);
+      return tryLockFile(`${this.#file}.lock`);
+    });
+    if (lock === undefined)
+      throw new CellarstreamError(
+        'STATE_FOLDER',
+        `another process with the state folder ${folder} is renewing the access token: this process tries again to renew it`,
+      );
+    this.#lock = lock;
     this.#idle = new Promise((resolve) => (this.#becomeIdle = resolve));
     const newest = this.#unwritten ?? this.#read();
     return newest?.first === this.#first ? newest.token : first;
@@ -64,19 +74,6 @@ export class RefreshTokenFile {
     if (this.#lock !== undefined) closeSync(this.#lock);
     this.#lock = undefined;
     this.#becomeIdle();
-  }
-
-  #locked(): number {
-    const folder = dirname(this.#file);
-    const lock = inFolder(folder, () => {
-      makeFolder(folder);
-      return tryLockFile(`${this.#file}.lock`);
-    });
-    if (lock !== undefined) return lock;
-    throw new CellarstreamError(
-      'STATE_FOLDER',
-      `another process with the state folder ${folder} is renewing the access token: this process tries again to renew it`,
-    );
   }
 
   #read(): { readonly first: unknown; readonly token: string } | undefined {

@@ -3,8 +3,6 @@
 import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
-const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-
 /** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
 const MAX_LENGTH = 100;
 
@@ -12,7 +10,7 @@ const MAX_LENGTH = 100;
 const HASH_LENGTH = 8;
 
 export function isAvroName(text: string): boolean {
-  return AVRO_NAME.test(text);
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(text);
 }
 
 /**
@@ -31,7 +29,8 @@ export function avroName(
   const name = isAvroName(text) ? text : respelled(text);
   for (let round = 0, free = name; ; round++) {
     if (!isTaken(free)) return free;
-    free = `${name}_${hash(round === 0 ? hashed : `${round} ${hashed}`)}`;
+    const hash = createHash('sha256').update(round === 0 ? hashed : `${round} ${hashed}`);
+    free = `${name}_${hash.digest('hex').slice(0, HASH_LENGTH)}`;
   }
 }
 
@@ -90,8 +89,4 @@ function respelled(text: string): string {
   const plain = text.slice(0, MAX_LENGTH).normalize('NFKD').replace(/\p{M}/gu, '');
   const name = plain.replace(/[^A-Za-z0-9_]/gu, '_').slice(0, MAX_LENGTH);
   return isAvroName(name) ? name : `_${name}`;
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
 }

@@ -83,7 +83,7 @@ function writeInteger(integer: number, out: AvroOutput): void {
 const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
-  kind: typeof layout.INT | typeof layout.LONG | typeof layout.DOUBLE,
+  kind: number,
 ): FieldCodec => ({
   write: (value, out) => {
     if (!holds(value)) return false;
@@ -133,7 +133,7 @@ const STRING_CODEC: FieldCodec = {
  * @param parseOther Returns the integer for a text whose original form is to be preserved, in `unmapped`; NaN for any other text.
  */
 const time = (
-  kind: typeof layout.TIMESTAMP | typeof layout.EXACT_TIMESTAMP | typeof layout.DATE,
+  kind: number,
   parse: (text: string) => number,
   parseOther: (text: string) => number,
   format: (integer: number) => string,
@@ -172,7 +172,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
-    transcoded: { kind: layout.DECIMAL, precision, scale },
+    transcoded: { kind: layout.DECIMAL, decimal: { precision, scale } },
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };

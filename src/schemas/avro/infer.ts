@@ -179,8 +179,8 @@ function admittedMembers(
   );
   const shapes = new Map<string, Shape>();
   let left = room;
-  for (const [key, values] of left > 0 ? ranked : []) {
-    if (left === 0) break;
+  for (const [key, values] of ranked) {
+    if (left <= 0) break;
     const shape = (isKey(key) ? keyShape(values) : undefined) ?? shapeOf(values, place.depth);
     if (!shape) continue;
     const isTooLarge = 1 + fieldsWithin(shape) > left;

@@ -1,7 +1,7 @@
 // Converts times and calendar dates between the API's text and Avro's numbers.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
-import { getOwn, type JsonObject } from '../json/json.ts';
+import { getOwn, type JsonObject, type JsonValue } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
 /** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
@@ -52,8 +52,7 @@ const ZONED =
 
 /** Reads a field of a record as an ISO 8601 time, in epoch ms; null if it isn't one. A time without a zone is read as UTC. */
 export function instantOf(record: JsonObject, field: string): number | null {
-  const value = getOwn(record, field);
-  return typeof value === 'string' ? instantIn(value) : null;
+  return instantIn(getOwn(record, field));
 }
 
 /**
@@ -64,15 +63,15 @@ export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
   const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
   if (!Number.isNaN(millis)) return millis;
-  const value = source.value();
-  return typeof value === 'string' ? instantIn(value) : null;
+  return instantIn(source.value());
 }
 
 /**
- * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other text. (`Date.parse` would assume the
+ * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other value. (`Date.parse` would assume the
  * machine's time zone if none is given.)
  */
-export function instantIn(text: string): number | null {
+export function instantIn(text: JsonValue | undefined): number | null {
+  if (typeof text !== 'string') return null;
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
   return orNull(utcMillis(text)) ?? orNull(zonedMillis(text));
 }

@@ -7,8 +7,7 @@ import { OPEN_OBJECT, parsedElement } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn, isJsonObject, withValueAt, pointerStep } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import { writeItem, writeNullable } from './field-codec.ts';
-import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
+import { writeItem, writeNullable, type AvroValue, type FieldCodec } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { PathTree, EncodingResidue } from './encoding-residue.ts';
 import { RecordTranscoder } from './transcoder/record-transcoder.ts';
@@ -56,7 +55,7 @@ export class RecordCodec {
   readonly schema: RecordSchema;
   /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
-  readonly #record: RecordFieldCodec;
+  readonly #record: FieldCodec;
   readonly #out = new AvroOutput();
   readonly #paths = new PathTree();
   /** Transcoder, created on first use: a codec that only decodes needs none. */
@@ -101,7 +100,7 @@ export class RecordCodec {
     onUnknown?: () => void,
   ): Transcoded | undefined {
     if (page[at] !== OPEN_OBJECT) return undefined;
-    this.#transcoder ??= new RecordTranscoder(this.#record.fields);
+    this.#transcoder ??= new RecordTranscoder(this.#record.transcoded.fields!);
     const transcoder = this.#transcoder;
     const source = new JsonCursor(page, at);
     const residue = new EncodingResidue(this.#paths.root);
@@ -166,19 +165,12 @@ export class RecordCodec {
   }
 }
 
-/** Codec of an Avro record type whose fields are all nullable. */
-interface RecordFieldCodec extends FieldCodec {
-  readonly fields: readonly Field[];
-}
-
-interface Field extends TranscodedField {
-  readonly avroName: string;
-  /** Whether every JavaScript object inherits a property of this name, such as `constructor`. */
-  readonly isInherited: boolean;
-}
-
-/** Returns the codec of a record type. @throws TypeError when a field's type or name isn't supported, or two fields share a JSON name. */
-function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
+/**
+ * Returns the codec of a record type whose fields are all nullable.
+ *
+ * @throws TypeError when a field's type or name isn't supported, or two fields share a JSON name.
+ */
+function recordFieldCodec({ name, fields: schemas }: RecordSchema): FieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
@@ -227,13 +219,10 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldC
   };
 
   const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder };
 }
 
-function compile(
-  record: string,
-  { name, type, json = name, contentMediaType }: FieldSchema,
-): Field {
+function compile(record: string, { name, type, json = name, contentMediaType }: FieldSchema) {
   const [first, second, ...others] = isUnion(type) ? type : [];
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
   if (!codec)
@@ -241,7 +230,7 @@ function compile(
       `${record}.${name}: the Avro type of this field is not supported: it must be a union of null and one other type`,
     );
   if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
-  const isInherited = json in Object.prototype;
+  const isInherited = json in Object.prototype; // whether every object inherits such a property, as `constructor`
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }
 

@@ -67,12 +67,7 @@ export function stringifyJson(value: JsonValue): string {
 
 /** Returns the text of {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
 export function canonicalJson(value: JsonValue): string {
-  return write(value, sortedKeys);
-}
-
-function sortedKeys(object: JsonObject): string[] {
-  const keys = Object.keys(object);
-  return keys.length > 1 ? keys.sort() : keys;
+  return write(value, (object) => Object.keys(object).sort());
 }
 
 /**

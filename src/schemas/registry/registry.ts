@@ -258,9 +258,10 @@ function levelAdvice(current: string | undefined): string {
   );
 }
 
-function configPath(subject: string): string {
-  return `/config/${encodeURIComponent(subject)}`;
-}
+const configPath = (subject: string): string => `/config/${encodeURIComponent(subject)}`;
+
+const versionsPath = (subject: string): string =>
+  `/subjects/${encodeURIComponent(subject)}/versions`;
 
 /**
  * Repeats a request to the schema registry once after the status 409. If two clients create a subject at the same time, a registry may
@@ -271,10 +272,6 @@ function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
     if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();
     throw error;
   });
-}
-
-function versionsPath(subject: string): string {
-  return `/subjects/${encodeURIComponent(subject)}/versions`;
 }
 
 /** Returns the cached result for a key, or runs `work` and caches its promise for concurrent and later callers. Failures are not cached. */
