@@ -131,14 +131,12 @@ export function packMark(
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
+  const hasDigest = inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES;
   return {
     lastSeenSweep: packed.readUInt32BE(MARK.seen),
     lastReadSweep: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
-    payloadDigest:
-      inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES
-        ? payloadDigestIn(packed)
-        : undefined,
+    payloadDigest: hasDigest ? payloadDigestIn(packed) : undefined,
     run: inRun ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 } : undefined,
   };
 }

@@ -174,12 +174,8 @@ export class Marks {
       this.#change(key, old, { ...old, ...this.#sightingOf(old), run: place });
     }
     this.#tables.runs.set(run.id, run);
-    this.#putHead(run.id, {
-      lastSeenSweep: sweep,
-      lastReadSweep: sweep,
-      refCount: run.members.length,
-      isLive: true,
-    });
+    const sighting = { lastSeenSweep: sweep, lastReadSweep: sweep };
+    this.#putHead(run.id, { ...sighting, refCount: run.members.length, isLive: true });
   }
 
   /**
@@ -189,12 +185,7 @@ export class Marks {
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
-    this.#change(key, old, {
-      ...old,
-      ...this.#sightingOf(old),
-      hasImage: true,
-      payloadDigest,
-    });
+    this.#change(key, old, { ...old, ...this.#sightingOf(old), hasImage: true, payloadDigest });
   }
 
   /**

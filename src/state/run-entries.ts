@@ -105,11 +105,6 @@ export function packRun(id: string, { digest, length, members }: Run): Buffer {
   return withChecksum(id, packed);
 }
 
-export function unpackRun(id: string, packed: Buffer): StoredRun {
-  expectLength(id, packed, BODY.members);
-  return new StoredRun(id, packed);
-}
-
 /** A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because the digest is mostly enough. */
 export class StoredRun implements Run {
   readonly id: string;
@@ -118,7 +113,9 @@ export class StoredRun implements Run {
   readonly size: number;
   readonly #packed: Buffer;
 
+  /** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the id and the content. */
   constructor(id: string, packed: Buffer) {
+    expectLength(id, packed, BODY.members);
     this.id = id;
     this.digest = packed.toString('latin1', BODY.digest, BODY.length);
     this.length = packed.readUInt32BE(BODY.length);

@@ -16,8 +16,8 @@ import {
 import type { Sighting, StoredPayloadDigest, StoredImage } from './entries.ts';
 import { openImageFile, type ImageFile, type OnDiscarded } from './image-file.ts';
 import { Marks, type Table } from './marks.ts';
-import { packRun, packRunHead, runDigests, unpackRun, unpackRunHead } from './run-entries.ts';
-import type { Run, StoredRun } from './run-entries.ts';
+import { packRun, packRunHead, runDigests, StoredRun, unpackRunHead } from './run-entries.ts';
+import type { Run } from './run-entries.ts';
 
 export type { StoredPayloadDigest, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
@@ -198,7 +198,7 @@ class LmdbTaskStore {
     this.#marks = new Marks({
       marks: tableIn(marks, bytesOf, packMark, unpackMark),
       heads: tableIn(heads, digestBytes, packRunHead, unpackRunHead),
-      runs: tableIn(runs, digestBytes, packRun, unpackRun),
+      runs: tableIn(runs, digestBytes, packRun, (id, packed) => new StoredRun(id, packed)),
     });
     this.#maxRejects = maxRejects;
     const stored = this.#storedMemory(SECRET_KEY);

@@ -1,6 +1,6 @@
 import type { Mark } from '../../src/state/entries.ts';
 import { Marks } from '../../src/state/marks.ts';
-import { packRun, unpackRun } from '../../src/state/run-entries.ts';
+import { packRun, StoredRun } from '../../src/state/run-entries.ts';
 import type { LedgerWriter, RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
@@ -94,7 +94,7 @@ class SimTask {
     marks: this.marks,
     heads: this.heads,
     runs: {
-      get: (id) => unpackRun(id, packRun(id, this.runs.get(id)!)),
+      get: (id) => new StoredRun(id, packRun(id, this.runs.get(id)!)),
       set: (id, run) => this.runs.set(id, run),
       delete: (id) => this.runs.delete(id),
     },

@@ -104,9 +104,7 @@ const writeLong = (out: AvroOutput, value: number) => out.long(value);
 
 const isInt = (value: JsonValue) => isInteger(value, -(2 ** 31), 2 ** 31 - 1);
 
-const INT_CODEC = number(writeLong, isInt, layout.INT);
-const LONG_CODEC = number(writeLong, isLong, layout.LONG);
-const DOUBLE_CODEC = number((out, value) => out.double(value), isDouble, layout.DOUBLE);
+const writeDouble = (out: AvroOutput, value: number) => out.double(value);
 
 const BOOLEAN_CODEC: FieldCodec = {
   write: (value, out) => {
@@ -193,21 +191,15 @@ export function simpleFieldCodec(
 
 const PRIMITIVES: ReadonlyMap<string, FieldCodec> = new Map([
   ['boolean', BOOLEAN_CODEC],
-  ['int', INT_CODEC],
-  ['long', LONG_CODEC],
-  ['double', DOUBLE_CODEC],
+  ['int', number(writeLong, isInt, layout.INT)],
+  ['long', number(writeLong, isLong, layout.LONG)],
+  ['double', number(writeDouble, isDouble, layout.DOUBLE)],
   ['string', STRING_CODEC],
 ]);
 
 function logicalCodec({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
-  switch (`${type}:${logicalType}`) {
-    case 'bytes:decimal':
-      return decimalCodec(precision, scale);
-    case 'long:timestamp-millis':
-      return exact ? EXACT_TIMESTAMP_CODEC : TIMESTAMP_CODEC;
-    case 'int:date':
-      return DATE_CODEC;
-    default:
-      return undefined;
-  }
+  const name = `${type}:${logicalType}`;
+  if (name === 'bytes:decimal') return decimalCodec(precision, scale);
+  if (name === 'long:timestamp-millis') return exact ? EXACT_TIMESTAMP_CODEC : TIMESTAMP_CODEC;
+  return name === 'int:date' ? DATE_CODEC : undefined;
 }

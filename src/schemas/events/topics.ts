@@ -82,13 +82,10 @@ export interface ListTopics {
 }
 
 /** Returns the names of the topics that contain events of lists: of their records, then of their status changes. */
-export function eventTopics(
-  { records, statusChanges }: Pick<TopicNames, 'records' | 'statusChanges'>,
-  lists: readonly ListTopics[],
-): string[] {
+export function eventTopics(names: TopicNames, lists: readonly ListTopics[]): string[] {
   return [
-    ...lists.map(({ name }) => records(name)),
-    ...lists.flatMap(({ statuses }) => (statuses ? [statusChanges(statuses)] : [])),
+    ...lists.map(({ name }) => names.records(name)),
+    ...lists.flatMap(({ statuses }) => (statuses ? [names.statusChanges(statuses)] : [])),
   ];
 }
 

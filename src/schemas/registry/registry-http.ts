@@ -79,8 +79,7 @@ const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 
 /** HTTP client of a schema registry. Its only state is its connections. */
 export class RegistryHttp {
-  readonly #token: RegistryOptions['token'];
-  readonly #headers: RegistryOptions['headers'];
+  readonly #options: RegistryOptions;
   readonly #url: URL;
   readonly #base: string;
   /** `Authorization` header with user name and password; undefined without them. */
@@ -89,8 +88,7 @@ export class RegistryHttp {
 
   constructor(options: RegistryOptions) {
     const url = new URL(options.url);
-    this.#token = options.token;
-    this.#headers = options.headers;
+    this.#options = options;
     this.#url = url;
     this.#base = url.pathname.replace(/\/+$/, '');
     const username = options.username ?? decodeURIComponent(url.username);
@@ -137,7 +135,7 @@ export class RegistryHttp {
   async #authorized<T extends { readonly status: number }>(
     send: (authorization: string | undefined) => Promise<T>,
   ): Promise<T> {
-    const token = this.#token;
+    const { token } = this.#options;
     if (token === undefined) return send(this.#basicAuth);
     if (typeof token === 'string') return send(`Bearer ${token}`);
     let { value } = await token.get();
@@ -168,7 +166,7 @@ export class RegistryHttp {
           accept: `${MEDIA_TYPE}, application/json`,
           'content-type': MEDIA_TYPE,
           ...(authorization !== undefined && { authorization }),
-          ...this.#headers,
+          ...this.#options.headers,
         },
         body: body ? JSON.stringify(body) : null,
       });
@@ -191,7 +189,7 @@ export class RegistryHttp {
       ? ifTls(SERVER.address)
       : isFromElsewhere
         ? pathAdvice(this.#base)
-        : adviceOn(status, this.#token);
+        : adviceOn(status, this.#options.token);
     const reason = errorMessageIn(body) ?? (isFromElsewhere ? NOT_A_REGISTRY : undefined);
     const details = [reason, advice].filter((part) => part !== undefined).join(': ');
     const isTransient = status === 408 || status === 429 || status >= 500;
