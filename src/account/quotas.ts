@@ -17,9 +17,7 @@ import {
   WINDOW_MS,
 } from './ledger/ledger-record.ts';
 import type { DatedDeclaration } from './ledger/ledger-record.ts';
-import type { LedgerWriter } from '../state/ledger-writer.ts';
-import { recentStarts } from '../state/recent-starts.ts';
-import type { RecentStarts } from '../state/recent-starts.ts';
+import { recentStarts, type LedgerWriter, type RecentStarts } from '../state/recent-starts.ts';
 import { sharedBucket } from '../streams/quota/token-bucket.ts';
 import type { Limit, SharedBucket } from '../streams/quota/token-bucket.ts';
 import { MAX_FUTURE_START_MS, Quota } from './quota.ts';

@@ -29,7 +29,7 @@ import { listNamed } from '../description/description.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import type { PermitsRequest } from '../sinks/signals/signals.ts';
-import { ledgerWriter } from '../state/ledger-writer.ts';
+import { ledgerWriter } from '../state/recent-starts.ts';
 import { openStore } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { BodyPool } from '../streams/http/body.ts';

@@ -131,14 +131,12 @@ export function packMark(
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
+  const hasDigest = inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES;
   return {
     lastSeenSweep: packed.readUInt32BE(MARK.seen),
     lastReadSweep: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
-    payloadDigest:
-      inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES
-        ? payloadDigestIn(packed)
-        : undefined,
+    payloadDigest: hasDigest ? payloadDigestIn(packed) : undefined,
     run: inRun ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 } : undefined,
   };
 }
@@ -161,12 +159,17 @@ export function isSeenSince(packed: Buffer, since: number): boolean {
 }
 
 function payloadDigestIn(packed: Buffer): StoredPayloadDigest {
-  const updatedAt = packed.readDoubleBE(PAYLOAD_DIGEST.updatedAt);
   return {
     length: packed.readUInt32BE(PAYLOAD_DIGEST.length),
-    updatedAt: Number.isNaN(updatedAt) ? null : updatedAt,
+    updatedAt: timeAt(packed, PAYLOAD_DIGEST.updatedAt),
     digest: packed.toString('latin1', PAYLOAD_DIGEST.digest, PAYLOAD_DIGEST.end),
   };
+}
+
+/** Reads a modification time in epoch ms; null if NaN is stored, which stands for no time. */
+export function timeAt(packed: Buffer, at: number): number | null {
+  const time = packed.readDoubleBE(at);
+  return Number.isNaN(time) ? null : time;
 }
 
 export function packBytes(key: string, bytes: Buffer): Buffer {
@@ -179,15 +182,6 @@ export function packBytes(key: string, bytes: Buffer): Buffer {
 export function unpackBytes(key: string, packed: Buffer): Buffer {
   expectLength(key, packed, 0);
   return packed.subarray(0, packed.length - CHECKSUM_BYTES);
-}
-
-export function packJson(key: string, value: unknown): Buffer {
-  return packBytes(key, Buffer.from(JSON.stringify(value)));
-}
-
-/** Parses the JSON of an entry. @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
-export function unpackJson<T>(key: string, packed: Buffer): T {
-  return JSON.parse(unpackBytes(key, packed).toString('utf8')) as T;
 }
 
 /** Creates the error `STATE_DAMAGED`; `what` describes the damage. */

@@ -1,13 +1,11 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { open } from 'lmdb';
-import type { RootDatabase } from 'lmdb';
+import { open, type RootDatabase } from 'lmdb';
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { damagedError } from './entries.ts';
-import { folderError } from './folder-error.ts';
 import { OpenMarker } from './open-marker.ts';
-import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
+import { folderError, inFolder, makeFolder, makeOwnerOnly, OWNER_ONLY } from './state-files.ts';
 
 /** Callback after the image file was deleted, with the reason. The images are then restored from Kafka. */
 export type OnDiscarded = (reason: string) => void;
@@ -43,8 +41,8 @@ export function openImageFile(
   const path = join(folder, IMAGES);
   const lock = `${path}-lock`;
   const marker = new OpenMarker(`${path}-open`);
-  try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
+  return inFolder(folder, () => {
+    makeFolder(folder);
     const left = marker.readUncleanShutdown();
     const reason = damage ? describeError(damage) : left?.doubt;
     if (reason !== undefined) {
@@ -54,14 +52,12 @@ export function openImageFile(
     }
     // lmdb maps a sparse lock file, and writing to a hole on a full disk raises SIGBUS. So the file is filled beforehand.
     rmSync(lock, { recursive: true, force: true });
-    writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
+    writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY });
     makeOwnerOnly(path); // lmdb would create it writable for the group
     marker.write(reason === undefined && left ? left.shortStarts + 1 : 1);
     const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
     return new ImageFile(folder, root, marker);
-  } catch (error) {
-    throw folderError(folder, error);
-  }
+  });
 }
 
 /** The opened image file, an lmdb database with the stored images of records. It is usable until it is closed or damage is detected. */

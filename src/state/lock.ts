@@ -1,13 +1,8 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequire } from 'node:module';
 import { CellarstreamError } from '../core/errors.ts';
-import { OWNER_ONLY } from './owner-only.ts';
-
-/** The only function of the package fs-native-extensions that is used here. The package has no type declarations. */
-interface FileLocks {
-  readonly tryLock: (fd: number) => boolean;
-}
+import { makeFolder, OWNER_ONLY } from './state-files.ts';
 
 /**
  * Locks the state folder for this process, and returns the function that unlocks it. The kernel releases the lock when the process ends,
@@ -16,7 +11,17 @@ interface FileLocks {
  * @throws CellarstreamError `STATE_LOCKED` while another process has locked the folder; `STATE_FOLDER` when it can't be created or written.
  */
 export function lockFolder(folder: string): () => void {
-  const fd = openLock(folder);
+  let fd: number | undefined;
+  try {
+    makeFolder(folder);
+    fd = tryLockFile(join(folder, 'lock'));
+  } catch (cause) {
+    throw new CellarstreamError(
+      'STATE_FOLDER',
+      `the state folder ${folder} can't be created or written: set STATE_DIR to a folder that this process can write`,
+      { cause },
+    );
+  }
   if (fd === undefined) {
     throw new CellarstreamError(
       'STATE_LOCKED',
@@ -31,22 +36,12 @@ export function lockFolder(folder: string): () => void {
  * this process by another descriptor.
  */
 export function tryLockFile(file: string): number | undefined {
-  const fd = openSync(file, 'a+', OWNER_ONLY.file);
-  const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as FileLocks;
+  const fd = openSync(file, 'a+', OWNER_ONLY);
+  // The package has no type declarations.
+  const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as {
+    readonly tryLock: (fd: number) => boolean;
+  };
   if (tryLock(fd)) return fd;
   closeSync(fd);
   return undefined;
-}
-
-function openLock(folder: string): number | undefined {
-  try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-    return tryLockFile(join(folder, 'lock'));
-  } catch (cause) {
-    throw new CellarstreamError(
-      'STATE_FOLDER',
-      `the state folder ${folder} can't be created or written: set STATE_DIR to a folder that this process can write`,
-      { cause },
-    );
-  }
 }

@@ -1,30 +1,30 @@
-import { damagedError, UNMARKED } from './entries.ts';
-import type { Mark, Sighting, StoredPayloadDigest } from './entries.ts';
+import {
+  damagedError,
+  UNMARKED,
+  type Mark,
+  type Sighting,
+  type StoredPayloadDigest,
+} from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-/** Tables of the image store that say when keys, and runs of adjacent records, were last seen. Written values can be read back at once. */
+/** Table of the image store, used like a `Map`. Written values can be read back at once. */
+export interface Table<Written, Stored = Written> {
+  get(key: string): Stored | undefined;
+  set(key: string, value: Written): unknown;
+  delete(key: string): unknown;
+}
+
+/** Tables of the image store that say when keys, and runs (adjacent records recognized as a unit), were last seen. */
 export interface MarkTables {
-  mark(key: string): Mark | undefined;
-  putMark(key: string, mark: Mark): void;
-  removeMark(key: string): void;
+  /** Marks by key: when each key was last seen. */
+  readonly marks: Table<Mark>;
   /**
-   * Returns the entry of a run (adjacent records recognized as a unit): when the run was last seen and last read, and whether it can still
-   * be recognized. Undefined if no key's mark refers to the run.
+   * Heads of runs by the run's id: when each run was last seen and last read, and whether it can still be recognized. Contains each run to
+   * which any mark refers.
    */
-  head(id: string): RunHead | undefined;
-  putHead(id: string, head: RunHead): void;
-  /**
-   * Returns the digest and the records of a run that is not retired. (Of a retired run, only the head is stored.)
-   * @throws CellarstreamError `STATE_DAMAGED` if they are missing.
-   */
-  run(id: string): StoredRun;
-  putRun(run: Run): void;
-  /**
-   * Deletes the digest and the records of a run (adjacent records recognized as a unit), but not its head, which says when the run was last
-   * seen.
-   */
-  removeRun(id: string): void;
-  removeHead(id: string): void;
+  readonly heads: Table<RunHead>;
+  /** Digest and records of each run that is not retired, by the run's id. Of a retired run, only the head is stored. */
+  readonly runs: Table<Run, StoredRun>;
 }
 
 /** Data recorded when a response of the API shows a key. */
@@ -71,7 +71,7 @@ export class Marks {
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
-    const mark = this.#tables.mark(key) ?? UNMARKED;
+    const mark = this.#tables.marks.get(key) ?? UNMARKED;
     this.#remember(key, mark);
     return mark;
   }
@@ -89,7 +89,9 @@ export class Marks {
     const { run } = this.markOf(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
     if (!this.#changed.has(key)) this.#recent.delete(key); // not needed while the run is live
-    return this.#tables.run(run.id);
+    const stored = this.#tables.runs.get(run.id);
+    if (!stored) throw damagedError('a run is missing');
+    return stored;
   }
 
   /**
@@ -116,7 +118,7 @@ export class Marks {
   }
 
   head(id: string): RunHead | undefined {
-    return this.#heads.get(id) ?? this.#tables.head(id);
+    return this.#heads.get(id) ?? this.#tables.heads.get(id);
   }
 
   /**
@@ -124,15 +126,13 @@ export class Marks {
    * not as a part of a run (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of
    * its sweep that showed the key, the run is retired: it is never recognized again.
    */
-  markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
+  markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
-    if (old.run && lastReadSweep !== undefined && was.lastReadSweep < lastReadSweep)
-      this.#retire(old.run.id);
+    if (old.run && was.lastReadSweep < lastReadSweep) this.#retire(old.run.id);
     const next = {
       ...old,
-      lastSeenSweep: Math.max(was.lastSeenSweep, lastSeenSweep),
-      lastReadSweep: Math.max(was.lastReadSweep, lastReadSweep ?? 0),
+      ...newest(was, { lastSeenSweep, lastReadSweep }),
       payloadDigest: payloadDigest ?? old.payloadDigest,
     };
     const isSame =
@@ -151,11 +151,7 @@ export class Marks {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
-    const newer = {
-      lastSeenSweep: Math.max(head.lastSeenSweep, lastSeenSweep),
-      lastReadSweep: Math.max(head.lastReadSweep, lastReadSweep),
-    };
-    this.#putHead(id, { ...head, ...newer });
+    this.#putHead(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
   }
 
   /**
@@ -177,13 +173,9 @@ export class Marks {
       const place = { id: run.id, isFirst: nth === 0 };
       this.#change(key, old, { ...old, ...this.#sightingOf(old), run: place });
     }
-    this.#tables.putRun(run);
-    this.#putHead(run.id, {
-      lastSeenSweep: sweep,
-      lastReadSweep: sweep,
-      refCount: run.members.length,
-      isLive: true,
-    });
+    this.#tables.runs.set(run.id, run);
+    const sighting = { lastSeenSweep: sweep, lastReadSweep: sweep };
+    this.#putHead(run.id, { ...sighting, refCount: run.members.length, isLive: true });
   }
 
   /**
@@ -193,12 +185,7 @@ export class Marks {
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
-    this.#change(key, old, {
-      ...old,
-      ...this.#sightingOf(old),
-      hasImage: true,
-      payloadDigest,
-    });
+    this.#change(key, old, { ...old, ...this.#sightingOf(old), hasImage: true, payloadDigest });
   }
 
   /**
@@ -211,14 +198,14 @@ export class Marks {
     if (run) this.#leave(run.id);
     this.#recent.delete(key);
     this.#changed.delete(key);
-    this.#tables.removeMark(key);
+    this.#tables.marks.delete(key);
   }
 
   /** Writes the changes of marks and run heads that were collected in memory to the tables of the image store. */
   flush(): void {
-    for (const key of this.#changed) this.#tables.putMark(key, this.#recent.get(key)!);
+    for (const key of this.#changed) this.#tables.marks.set(key, this.#recent.get(key)!);
     this.#changed.clear();
-    for (const id of this.#changedHeads) this.#tables.putHead(id, this.#heads.get(id)!);
+    for (const id of this.#changedHeads) this.#tables.heads.set(id, this.#heads.get(id)!);
     this.#changedHeads.clear();
     this.#heads.clear();
   }
@@ -238,11 +225,7 @@ export class Marks {
 
   #sightingOf({ lastSeenSweep, lastReadSweep, run }: Mark): Sighting {
     if (!run) return { lastSeenSweep, lastReadSweep };
-    const head = this.headOf(run.id);
-    return {
-      lastSeenSweep: Math.max(lastSeenSweep, head.lastSeenSweep),
-      lastReadSweep: Math.max(lastReadSweep, head.lastReadSweep),
-    };
+    return newest(this.headOf(run.id), { lastSeenSweep, lastReadSweep });
   }
 
   /**
@@ -260,7 +243,7 @@ export class Marks {
   #retire(id: string): void {
     const head = this.head(id);
     if (!head?.isLive) return;
-    this.#tables.removeRun(id);
+    this.#tables.runs.delete(id);
     this.#putHead(id, { ...head, isLive: false });
   }
 
@@ -273,7 +256,7 @@ export class Marks {
     }
     this.#heads.delete(id);
     this.#changedHeads.delete(id);
-    this.#tables.removeHead(id);
+    this.#tables.heads.delete(id);
   }
 
   #putHead(id: string, head: RunHead): void {
@@ -285,4 +268,11 @@ export class Marks {
     if (this.#recent.size >= MAX_RECENT && this.#changed.size === 0) this.#recent.clear();
     this.#recent.set(key, mark);
   }
+}
+
+function newest(one: Sighting, other: Sighting): Sighting {
+  return {
+    lastSeenSweep: Math.max(one.lastSeenSweep, other.lastSeenSweep),
+    lastReadSweep: Math.max(one.lastReadSweep, other.lastReadSweep),
+  };
 }

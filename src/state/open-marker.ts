@@ -1,15 +1,5 @@
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname } from 'node:path';
-import { OWNER_ONLY } from './owner-only.ts';
+import { readFileSync, rmSync, statSync } from 'node:fs';
+import { replaceDurably } from './state-files.ts';
 
 /**
  * Number of consecutive starts of the service that ended abruptly, after which the image file is assumed to be the cause. If it is too
@@ -22,14 +12,6 @@ const MAX_SHORT_STARTS = 3;
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
-
-/** Content of the marker that a process left because it did not close the image file. */
-export interface UncleanShutdown {
-  /** Number of consecutive starts of the service that ended abruptly, including the start of the process that left this marker file. */
-  readonly shortStarts: number;
-  /** Why the image file can't be trusted; undefined if it can. */
-  readonly doubt: string | undefined;
-}
 
 /**
  * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
@@ -46,10 +28,18 @@ export class OpenMarker {
     this.#path = path;
   }
 
-  /** Returns the content of the marker after an unclean shutdown; undefined if the image file was closed, or was never open. */
-  readUncleanShutdown(): UncleanShutdown | undefined {
+  /**
+   * Returns the content of the marker that a process left because it did not close the image file; undefined if the file was closed, or was
+   * never open.
+   *
+   * @returns `shortStarts`: the number of consecutive starts of the service that ended abruptly, including the start of the process that
+   * left this marker. `doubt`: why the image file can't be trusted; undefined if it can.
+   */
+  readUncleanShutdown() {
     try {
-      return assessMarker(readFileSync(this.#path, 'utf8'), statSync(this.#path).ctimeMs);
+      const words = readFileSync(this.#path, 'utf8').split(' ');
+      const doubt = doubtAbout(words, statSync(this.#path).ctimeMs);
+      return { shortStarts: Number(words[1]), doubt };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;
@@ -63,16 +53,7 @@ export class OpenMarker {
    * @param cutShort Number of consecutive starts of the service that ended abruptly, or `damaged` if the image file is damaged.
    */
   write(cutShort: number | 'damaged'): void {
-    const next = `${this.#path}-next`;
-    const fd = openSync(next, 'w', OWNER_ONLY.file);
-    try {
-      writeFileSync(fd, `${bootId()} ${cutShort} ${Date.now()}`);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(next, this.#path);
-    syncFolder(dirname(this.#path));
+    replaceDurably(this.#path, `${bootId()} ${cutShort} ${Date.now()}`);
   }
 
   remove(): void {
@@ -80,22 +61,22 @@ export class OpenMarker {
   }
 }
 
-function assessMarker(marker: string, changedAt: number): UncleanShutdown {
-  const [machine, count, writtenAt] = marker.split(' ');
+/** Returns why the image file can't be trusted, given the words of its marker file; undefined if it can. */
+function doubtAbout(
+  [machine, count, writtenAt]: readonly string[],
+  changedAt: number,
+): string | undefined {
+  if (machine !== bootId() || machine === UNKNOWN)
+    return 'the machine may have been restarted while the images were open';
   const shortStarts = Number(count);
-  const doubt = (): string | undefined => {
-    if (machine !== bootId() || machine === UNKNOWN)
-      return 'the machine may have been restarted while the images were open';
-    if (!Number.isInteger(shortStarts)) return 'the previous process detected damaged images';
-    // A file's change time can't be set by programs: for a copy it is the time of copying.
-    const apart = Math.abs(changedAt - Number(writtenAt));
-    if (!(apart <= MAX_APART_MS))
-      return 'the images are a copy that was made while a process had them open';
-    if (shortStarts >= MAX_SHORT_STARTS)
-      return `the service ended abruptly after each of its last ${shortStarts} starts`;
-    return undefined;
-  };
-  return { shortStarts, doubt: doubt() };
+  if (!Number.isInteger(shortStarts)) return 'the previous process detected damaged images';
+  // A file's change time can't be set by programs: for a copy it is the time of copying.
+  const apart = Math.abs(changedAt - Number(writtenAt));
+  if (!(apart <= MAX_APART_MS))
+    return 'the images are a copy that was made while a process had them open';
+  if (shortStarts >= MAX_SHORT_STARTS)
+    return `the service ended abruptly after each of its last ${shortStarts} starts`;
+  return undefined;
 }
 
 /** Returns an identifier that changes with each boot of the machine; `unknown` on systems without such an identifier. */
@@ -104,15 +85,5 @@ function bootId(): string {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
     return UNKNOWN; // not Linux
-  }
-}
-
-function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return; // folders can't be opened on Windows
-  const fd = openSync(folder, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

@@ -2,16 +2,17 @@ import {
   closeSync,
   fstatSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
+  readFileSync,
   readSync,
+  renameSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { folderError } from './folder-error.ts';
 import { OldestSlot } from './oldest-slot.ts';
-import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
+import { inFolder, makeFolder, makeOwnerOnly, OWNER_ONLY } from './state-files.ts';
 
 /**
  * Size of a slot of the file, and position of the checksum in it, in bytes. A slot has the time of a request as a double, then its
@@ -30,7 +31,13 @@ const SLOT = { bytes: 12, checksum: 8 } as const;
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
 export function recentStarts(file: string, capacity: number): RecentStarts {
-  return new StartsFile(openRing(file), capacity);
+  const folder = dirname(file);
+  const fd = inFolder(folder, () => {
+    makeFolder(folder);
+    makeOwnerOnly(file);
+    return openSync(file, 'r+');
+  });
+  return new StartsFile(fd, capacity);
 }
 
 /** The public members of a {@link StartsFile}. */
@@ -85,7 +92,8 @@ class StartsFile {
    * writing fails, the next call writes all stored times. Returns a function that replaces this time by a later one.
    */
   add(at: number): (later: number) => void {
-    const { slot, owner } = this.#put(at);
+    const slot = this.#put(at);
+    const owner = this.#owners[slot];
     this.#writeSlot(slot);
     return (later) => {
       if (this.#owners[slot] !== owner) return; // overwritten by a newer time
@@ -108,16 +116,12 @@ class StartsFile {
     closeSync(this.#fd);
   }
 
-  /**
-   * Replaces the oldest stored time by `at`, in memory only. Returns the slot of the time, and the symbol by which the slot can later be
-   * recognized as still having this time.
-   */
-  #put(at: number): { readonly slot: number; readonly owner: symbol } {
+  /** Replaces the oldest stored time by `at`, in memory only. Returns the slot of the time. */
+  #put(at: number): number {
     const { slot } = this.#oldest;
-    const owner = Symbol();
-    this.#owners[slot] = owner;
+    this.#owners[slot] = Symbol();
     this.#set(slot, at);
-    return { slot, owner };
+    return slot;
   }
 
   #set(slot: number, at: number): void {
@@ -146,17 +150,6 @@ class StartsFile {
   }
 }
 
-function openRing(file: string): number {
-  const folder = dirname(file);
-  try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-    makeOwnerOnly(file);
-    return openSync(file, 'r+');
-  } catch (error) {
-    throw folderError(folder, error);
-  }
-}
-
 /** Returns the time of a request that a slot of the file contains, in epoch ms: 0 if the slot is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
@@ -172,3 +165,33 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
   const checksum = at === 0 ? 0 : crc32(bytes.subarray(from, from + SLOT.checksum));
   bytes.writeUInt32LE(checksum, from + SLOT.checksum);
 }
+
+/**
+ * Reads and writes the file that names the service instance which wrote the request times ({@link recentStarts}) in the same folder. If that
+ * instance also made the newest declaration of requests in the ledger topic, the stored times include all of its requests.
+ */
+export function ledgerWriter(file: string) {
+  const folder = dirname(file);
+  return {
+    /** Returns the name of the instance; undefined if the file is absent or unreadable. */
+    get: (): string | undefined => {
+      try {
+        return readFileSync(file, 'utf8');
+      } catch {
+        return undefined;
+      }
+    },
+    /**
+     * Writes the name of the instance to the file. When the call returns, the operating system has the name, so a crash of the process does
+     * not lose it.
+     */
+    set: (instance: string): void =>
+      inFolder(folder, () => {
+        makeFolder(folder);
+        writeFileSync(`${file}.new`, instance, { mode: OWNER_ONLY });
+        renameSync(`${file}.new`, file);
+      }),
+  };
+}
+
+export type LedgerWriter = Readonly<ReturnType<typeof ledgerWriter>>;

@@ -1,19 +1,10 @@
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CellarstreamError } from '../core/errors.ts';
 import { objectIn } from '../core/http-text.ts';
-import { folderError } from './folder-error.ts';
 import { tryLockFile } from './lock.ts';
-import { OWNER_ONLY } from './owner-only.ts';
+import { folderError, inFolder, makeFolder, replaceDurably } from './state-files.ts';
 
 /**
  * File with the newest refresh token of an account, readable only for the user of the service. Servers that rotate refresh tokens refuse
@@ -51,7 +42,17 @@ export class RefreshTokenFile {
    */
   begin(first: string): string {
     this.#first = createHash('sha256').update(first).digest('hex');
-    this.#lock = this.#locked();
+    const folder = dirname(this.#file);
+    const lock = inFolder(folder, () => {
+      makeFolder(folder);
+      return tryLockFile(`${this.#file}.lock`);
+    });
+    if (lock === undefined)
+      throw new CellarstreamError(
+        'STATE_FOLDER',
+        `the access token is being renewed by another process with the same state folder ${folder}: this process waits, then tries again by itself`,
+      );
+    this.#lock = lock;
     this.#idle = new Promise((resolve) => (this.#becomeIdle = resolve));
     const newest = this.#unwritten ?? this.#read();
     return newest?.first === this.#first ? newest.token : first;
@@ -65,13 +66,7 @@ export class RefreshTokenFile {
   replace(token: string): void {
     const newest = { first: this.#first, token };
     this.#unwritten = newest;
-    try {
-      writeDurably(`${this.#file}.new`, JSON.stringify(newest));
-      renameSync(`${this.#file}.new`, this.#file);
-      syncFolder(dirname(this.#file));
-    } catch (error) {
-      throw folderError(dirname(this.#file), error);
-    }
+    inFolder(dirname(this.#file), () => replaceDurably(this.#file, JSON.stringify(newest)));
     this.#unwritten = undefined;
   }
 
@@ -79,22 +74,6 @@ export class RefreshTokenFile {
     if (this.#lock !== undefined) closeSync(this.#lock);
     this.#lock = undefined;
     this.#becomeIdle();
-  }
-
-  #locked(): number {
-    const folder = dirname(this.#file);
-    let lock: number | undefined;
-    try {
-      mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-      lock = tryLockFile(`${this.#file}.lock`);
-    } catch (error) {
-      throw folderError(folder, error);
-    }
-    if (lock !== undefined) return lock;
-    throw new CellarstreamError(
-      'STATE_FOLDER',
-      `the access token is being renewed by another process with the same state folder ${folder}: this process waits, then tries again by itself`,
-    );
   }
 
   #read(): { readonly first: unknown; readonly token: string } | undefined {
@@ -108,26 +87,5 @@ export class RefreshTokenFile {
     }
     const { first, token } = objectIn(text) ?? {};
     return typeof token === 'string' ? { first, token } : undefined;
-  }
-}
-
-function writeDurably(file: string, text: string): void {
-  const fd = openSync(file, 'w', OWNER_ONLY.file);
-  try {
-    writeSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** Makes a rename durable. Windows can't open folders, and does not need it. */
-function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return;
-  const fd = openSync(folder, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

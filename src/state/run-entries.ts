@@ -1,14 +1,14 @@
 // Runs (adjacent records of a page, recognized as a unit by their bytes), and their binary formats in the image store.
 
-import { createCipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv } from 'node:crypto';
 import {
   CHECKSUM_BYTES,
-  damagedError,
   allocateEntry,
   expectLength,
+  timeAt,
+  type Sighting,
   withChecksum,
 } from './entries.ts';
-import type { Sighting } from './entries.ts';
 
 /**
  * Adjacent records of a page that all equal their stored images. A later read recognizes their bytes as a unit, and marks all of them as
@@ -86,7 +86,7 @@ export function unpackRunHead(id: string, packed: Buffer): RunHead {
   };
 }
 
-export function packRun({ id, digest, length, members }: Run): Buffer {
+export function packRun(id: string, { digest, length, members }: Run): Buffer {
   const keys = members.map(({ key }) => Buffer.from(key));
   const bytes = keys.reduce((sum, key) => sum + MEMBER.key + key.length, BODY.members);
   const packed = allocateEntry(bytes);
@@ -105,12 +105,6 @@ export function packRun({ id, digest, length, members }: Run): Buffer {
   return withChecksum(id, packed);
 }
 
-export function unpackRun(id: string, packed: Buffer | undefined): StoredRun {
-  if (!packed) throw damagedError('a run is missing');
-  expectLength(id, packed, BODY.members);
-  return new StoredRun(id, packed);
-}
-
 /** A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because the digest is mostly enough. */
 export class StoredRun implements Run {
   readonly id: string;
@@ -119,7 +113,9 @@ export class StoredRun implements Run {
   readonly size: number;
   readonly #packed: Buffer;
 
+  /** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the id and the content. */
   constructor(id: string, packed: Buffer) {
+    expectLength(id, packed, BODY.members);
     this.id = id;
     this.digest = packed.toString('latin1', BODY.digest, BODY.length);
     this.length = packed.readUInt32BE(BODY.length);
@@ -175,13 +171,9 @@ export class StoredRun implements Run {
   }
 
   #updatedAt(place: number): number | null {
-    const updatedAt = this.#packed.readDoubleBE(place + MEMBER.updatedAt);
-    return Number.isNaN(updatedAt) ? null : updatedAt;
+    return timeAt(this.#packed, place + MEMBER.updatedAt);
   }
 }
-
-/** Creates the secret of a new image store, the key of all digests of runs (see {@link runDigests}). */
-export const newSecret = (): Buffer => randomBytes(16);
 
 /**
  * Returns a function that computes the digest by which a run (adjacent records of a page) is recognized: GMAC keyed with the image store's

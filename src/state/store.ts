@@ -1,33 +1,23 @@
 // The image store of a state folder, in lmdb. For each task: images of records, when keys were last seen, rejects and restore state.
 
+import { randomBytes } from 'node:crypto';
 import type { Database, RootDatabase } from 'lmdb';
 import {
   damagedError,
   isSeenSince,
   packBytes,
   packImage,
-  packJson,
   packMark,
   runIdIn,
   unpackBytes,
   unpackImage,
-  unpackJson,
   unpackMark,
 } from './entries.ts';
 import type { Sighting, StoredPayloadDigest, StoredImage } from './entries.ts';
-import { openImageFile } from './image-file.ts';
-import type { ImageFile, OnDiscarded } from './image-file.ts';
-import { Marks } from './marks.ts';
-import type { MarkTables } from './marks.ts';
-import {
-  newSecret,
-  packRun,
-  packRunHead,
-  runDigests,
-  unpackRun,
-  unpackRunHead,
-} from './run-entries.ts';
-import type { Run, StoredRun } from './run-entries.ts';
+import { openImageFile, type ImageFile, type OnDiscarded } from './image-file.ts';
+import { Marks, type Table } from './marks.ts';
+import { packRun, packRunHead, runDigests, StoredRun, unpackRunHead } from './run-entries.ts';
+import type { Run } from './run-entries.ts';
 
 export type { StoredPayloadDigest, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
@@ -165,20 +155,6 @@ export function openStore(
   };
 }
 
-interface Databases {
-  readonly images: Database<Buffer, Buffer>;
-  readonly marks: Database<Buffer, Buffer>;
-  /**
-   * For each run (adjacent records recognized together), by its id: in which sweeps it was last seen and last read. Includes runs that
-   * can't be recognized any more, as long as the mark of a key refers to them.
-   */
-  readonly heads: Database<Buffer, Buffer>;
-  readonly runs: Database<Buffer, Buffer>;
-  /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and receives the next digests. */
-  readonly rejects: readonly [Database<Buffer, Buffer>, Database<Buffer, Buffer>];
-  readonly memories: Database<Buffer, Buffer>;
-}
-
 /** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
 /** Value of every entry in the databases `rejects`. They are used as sets: only their keys matter. */
@@ -218,14 +194,16 @@ class LmdbTaskStore {
   constructor(file: ImageFile, name: string, maxRejects: number) {
     this.#file = file;
     this.#databases = file.use((root) => openDatabases(root, name));
-    this.#marks = new Marks(markTables(this.#databases));
-    this.#maxRejects = maxRejects;
-    const stored = this.#read(({ memories }) => {
-      const packed = memories.get(bytesOf(SECRET_KEY));
-      return packed && Buffer.from(unpackBytes(SECRET_KEY, packed));
+    const { marks, heads, runs } = this.#databases;
+    this.#marks = new Marks({
+      marks: tableIn(marks, bytesOf, packMark, unpackMark),
+      heads: tableIn(heads, digestBytes, packRunHead, unpackRunHead),
+      runs: tableIn(runs, digestBytes, packRun, (id, packed) => new StoredRun(id, packed)),
     });
+    this.#maxRejects = maxRejects;
+    const stored = this.#storedMemory(SECRET_KEY);
     this.#isSecretStored = stored !== undefined;
-    this.#secret = stored ?? newSecret();
+    this.#secret = stored ?? randomBytes(16);
     this.digestOf = runDigests(this.#secret);
   }
 
@@ -284,10 +262,8 @@ class LmdbTaskStore {
   }
 
   memory(): TaskMemory | undefined {
-    return this.#read(({ memories }) => {
-      const stored = memories.get(bytesOf(MEMORY_KEY));
-      return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
-    });
+    const stored = this.#storedMemory(MEMORY_KEY);
+    return stored && (JSON.parse(stored.toString()) as TaskMemory);
   }
 
   /**
@@ -313,7 +289,7 @@ class LmdbTaskStore {
         for (const update of updates.slice(at)) this.#putImage(update, payloadDigests);
         // After all images: a key marked as read by a sweep implies that the sweep's progress is stored with it.
         this.#putNotes(notes, written);
-        this.#databases.memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
+        this.#putMemory(MEMORY_KEY, Buffer.from(JSON.stringify(memory)));
       });
       this.#isSecretStored ||= seen !== undefined && newRuns.length > 0;
       // The page is settled, so its marks need not stay in memory.
@@ -368,7 +344,7 @@ class LmdbTaskStore {
       this.#count = undefined;
       this.#write(() => {
         for (const each of [...Object.values(others), ...rejects]) each.clearSync();
-        if (this.#isSecretStored) this.#putSecret();
+        if (this.#isSecretStored) this.#putMemory(SECRET_KEY, this.#secret);
       });
       this.#marks.evict();
     });
@@ -436,13 +412,20 @@ class LmdbTaskStore {
         this.#marks.markSeen(key, { ...sighting, ...(payloadDigest && { payloadDigest }) });
       }
       for (const run of newRuns) this.#marks.addRun(run, sweep);
-      if (newRuns.length > 0 && !this.#isSecretStored) this.#putSecret();
+      if (newRuns.length > 0 && !this.#isSecretStored) this.#putMemory(SECRET_KEY, this.#secret);
     }
     for (const digest of rejects) this.#putReject(digest);
   }
 
-  #putSecret(): void {
-    this.#databases.memories.putSync(bytesOf(SECRET_KEY), packBytes(SECRET_KEY, this.#secret));
+  #storedMemory(key: string): Buffer | undefined {
+    return this.#read(({ memories }) => {
+      const packed = memories.get(bytesOf(key));
+      return packed && Buffer.from(unpackBytes(key, packed));
+    });
+  }
+
+  #putMemory(key: string, bytes: Buffer): void {
+    this.#databases.memories.putSync(bytesOf(key), packBytes(key, bytes));
   }
 
   #putReject(digest: string): void {
@@ -475,7 +458,9 @@ class LmdbTaskStore {
   }
 }
 
-function openDatabases(root: RootDatabase, name: string): Databases {
+type Databases = ReturnType<typeof openDatabases>;
+
+function openDatabases(root: RootDatabase, name: string) {
   const database = (kind: string) =>
     root.openDB<Buffer, Buffer>({
       name: `${kind} ${name}`,
@@ -487,28 +472,26 @@ function openDatabases(root: RootDatabase, name: string): Databases {
     marks: database('marks'),
     heads: database('run heads'),
     runs: database('runs'),
-    rejects: [database('rejected'), database('rejected too')],
+    /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and receives the next digests. */
+    rejects: [database('rejected'), database('rejected too')] as const,
     memories: database('memory'),
   };
 }
 
-function markTables({ marks, heads, runs }: Databases): MarkTables {
+/** Returns a database as a table of values, which `pack` and `unpack` convert to and from their binary format. */
+function tableIn<Written, Stored>(
+  database: Database<Buffer, Buffer>,
+  bytesOfKey: (key: string) => Buffer,
+  pack: (key: string, value: Written) => Buffer,
+  unpack: (key: string, packed: Buffer) => Stored,
+): Table<Written, Stored> {
   return {
-    mark: (key) => {
-      const packed = marks.get(bytesOf(key));
-      return packed && unpackMark(key, packed);
+    get: (key) => {
+      const packed = database.get(bytesOfKey(key));
+      return packed && unpack(key, packed);
     },
-    putMark: (key, mark) => marks.putSync(bytesOf(key), packMark(key, mark)),
-    removeMark: (key) => marks.removeSync(bytesOf(key)),
-    head: (id) => {
-      const packed = heads.get(digestBytes(id));
-      return packed && unpackRunHead(id, packed);
-    },
-    putHead: (id, head) => heads.putSync(digestBytes(id), packRunHead(id, head)),
-    run: (id) => unpackRun(id, runs.get(digestBytes(id))),
-    putRun: (run) => runs.putSync(digestBytes(run.id), packRun(run)),
-    removeRun: (id) => runs.removeSync(digestBytes(id)),
-    removeHead: (id) => heads.removeSync(digestBytes(id)),
+    set: (key, value) => database.putSync(bytesOfKey(key), pack(key, value)),
+    delete: (key) => database.removeSync(bytesOfKey(key)),
   };
 }
 

@@ -1,8 +1,7 @@
 import type { Mark } from '../../src/state/entries.ts';
-import type { LedgerWriter } from '../../src/state/ledger-writer.ts';
 import { Marks } from '../../src/state/marks.ts';
-import { packRun, unpackRun } from '../../src/state/run-entries.ts';
-import type { RecentStarts } from '../../src/state/recent-starts.ts';
+import { packRun, StoredRun } from '../../src/state/run-entries.ts';
+import type { LedgerWriter, RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
   Notes,
@@ -84,31 +83,29 @@ const FOUND = 3; // small, so that what is gone takes several stretches
 const AT_ONCE = 2; // small, so that a process may die with some images of a page written
 
 class SimTask {
-  images = new Map<string, StoredImage>();
-  marks = new Map<string, Mark>();
-  heads = new Map<string, RunHead>();
-  runs = new Map<string, Run>();
+  readonly images = new Map<string, StoredImage>();
+  readonly marks = new Map<string, Mark>();
+  readonly heads = new Map<string, RunHead>();
+  readonly runs = new Map<string, Run>();
   rejects = new Set<string>();
   memory: TaskMemory | undefined;
   readonly swept = { records: 0, known: 0, inRuns: 0 };
   readonly marked = new Marks({
-    mark: (key) => this.marks.get(key),
-    putMark: (key, mark) => this.marks.set(key, mark),
-    removeMark: (key) => this.marks.delete(key),
-    head: (id) => this.heads.get(id),
-    putHead: (id, head) => this.heads.set(id, head),
-    run: (id) => unpackRun(id, packRun(this.runs.get(id)!)),
-    putRun: (run) => this.runs.set(run.id, run),
-    removeRun: (id) => this.runs.delete(id),
-    removeHead: (id) => this.heads.delete(id),
+    marks: this.marks,
+    heads: this.heads,
+    runs: {
+      get: (id) => new StoredRun(id, packRun(id, this.runs.get(id)!)),
+      set: (id, run) => this.runs.set(id, run),
+      delete: (id) => this.runs.delete(id),
+    },
   });
 
   copy(): SimTask {
     const copy = new SimTask();
-    copy.images = new Map(this.images);
-    copy.marks = new Map(this.marks);
-    copy.heads = new Map(this.heads);
-    copy.runs = new Map(this.runs);
+    for (const [key, image] of this.images) copy.images.set(key, image);
+    for (const [key, mark] of this.marks) copy.marks.set(key, mark);
+    for (const [id, head] of this.heads) copy.heads.set(id, head);
+    for (const [id, run] of this.runs) copy.runs.set(id, run);
     copy.rejects = new Set(this.rejects);
     copy.memory = this.memory;
     return copy;

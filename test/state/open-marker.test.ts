@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('OpenMarker', () => {
 
   it('stays as it was when another can not be written', () => {
     marker.write(2);
-    mkdirSync(`${path}-next`); // in the way, as a full disk is
+    mkdirSync(`${path}.new`); // in the way, as a full disk is
     expect(() => marker.write(3)).toThrow();
     expect(marker.readUncleanShutdown()).toEqual({ shortStarts: 2, doubt: undefined });
   });

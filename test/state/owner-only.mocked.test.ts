@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { lockFolder } from '../../src/state/lock.ts';
-import { makeOwnerOnly } from '../../src/state/owner-only.ts';
+import { makeOwnerOnly } from '../../src/state/state-files.ts';
 import { recentStarts } from '../../src/state/recent-starts.ts';
 import { openStore } from '../../src/state/store.ts';
 

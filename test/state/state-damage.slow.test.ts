@@ -185,9 +185,9 @@ describe.skipIf(process.platform !== 'linux')('an images.mdb that was not closed
   });
 
   it('is kept when a start fails for want of a marker, as on a full disk', () => {
-    mkdirSync(`${file}-open-next`); // in the way
+    mkdirSync(`${file}-open.new`); // in the way
     expect(open).toThrow(expect.objectContaining({ code: 'STATE_FOLDER' }));
-    rmSync(`${file}-open-next`, { recursive: true });
+    rmSync(`${file}-open.new`, { recursive: true });
     open();
     expect([discarded, counts()]).toEqual([[], [400, 400]]);
   });

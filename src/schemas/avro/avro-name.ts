@@ -1,9 +1,7 @@
 // Derives valid Avro names from names in JSON.
 
 import { createHash } from 'node:crypto';
-import type { FieldSchema, RecordSchema } from './avro-schema.ts';
-
-const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+import type { FieldSchema } from './avro-schema.ts';
 
 /** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
 const MAX_LENGTH = 100;
@@ -12,7 +10,7 @@ const MAX_LENGTH = 100;
 const HASH_LENGTH = 8;
 
 export function isAvroName(text: string): boolean {
-  return AVRO_NAME.test(text);
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(text);
 }
 
 /**
@@ -31,15 +29,30 @@ export function avroName(
   const name = isAvroName(text) ? text : respelled(text);
   for (let round = 0, free = name; ; round++) {
     if (!isTaken(free)) return free;
-    free = `${name}_${hash(round === 0 ? hashed : `${round} ${hashed}`)}`;
+    const hash = createHash('sha256').update(round === 0 ? hashed : `${round} ${hashed}`);
+    free = `${name}_${hash.digest('hex').slice(0, HASH_LENGTH)}`;
   }
 }
 
-/** Derives the Avro name of a nested record type from the names of the fields that lead to it: `ShippingAddressGeo`. */
-export function recordName(path: readonly string[], isTaken: (name: string) => boolean): string {
-  const parts = path.flatMap((name) => name.split('_'));
-  const joined = parts.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
-  return avroName(joined, isTaken, path.join('.'));
+/**
+ * Returns the Avro name of a nested record type, and adds it to `recordNames`.
+ *
+ * @param path Names of the fields that lead to the record type, from which its name is derived: `ShippingAddressGeo`.
+ * @param recordNames Names of the schema's record types, as {@link distinctName} returns them.
+ * @param wanted Name to be used instead if it is free.
+ */
+export function recordName(
+  path: readonly string[],
+  recordNames: Set<string>,
+  wanted?: string,
+): string {
+  const isTaken = (name: string) => recordNames.has(distinctName(name));
+  const words = path.flatMap((name) => name.split('_'));
+  const joined = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
+  const isFree = wanted !== undefined && !isTaken(wanted);
+  const name = isFree ? wanted : avroName(joined, isTaken, path.join('.'));
+  recordNames.add(distinctName(name));
+  return name;
 }
 
 /** Returns the Avro namespace of a list's schemas. `api` is the namespace of the API. Hyphens of the list's name become underscores. */
@@ -54,28 +67,26 @@ export interface FieldParent {
   readonly fields: readonly FieldSchema[];
 }
 
-/** Names of a schema's record types, as {@link distinctName} returns them. */
-export type RecordNames = Set<string>;
-
-/** Returns a record type's name without namespace and in lower case: generated Java classes need distinct file names. */
-export function distinctName({ name }: Pick<RecordSchema, 'name'>): string {
-  return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+/**
+ * Returns the names that a new field of a record type can't have: those of its fields, at the root also those of the image's own fields, and
+ * those of properties that every JavaScript object inherits, such as `toString`. If a field with such a name were absent from an object,
+ * avsc would read the inherited property.
+ */
+export function takenNames({ path, fields }: FieldParent): Set<string> {
+  const taken = [
+    ...Object.getOwnPropertyNames(Object.prototype),
+    ...fields.map(({ name }) => name),
+  ];
+  return new Set(path.length === 0 ? [...taken, 'nulls', 'unmapped'] : taken);
 }
 
-/**
- * Whether every JavaScript object inherits a property of this name, such as `toString`. If a field of such a name were absent from an
- * object, avsc would read the inherited property.
- */
-export function isInherited(name: string): boolean {
-  return name in Object.prototype;
+/** Returns a record type's name without namespace and in lower case: generated Java classes need distinct file names. */
+export function distinctName(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
 }
 
 function respelled(text: string): string {
   const plain = text.slice(0, MAX_LENGTH).normalize('NFKD').replace(/\p{M}/gu, '');
   const name = plain.replace(/[^A-Za-z0-9_]/gu, '_').slice(0, MAX_LENGTH);
   return isAvroName(name) ? name : `_${name}`;
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
 }

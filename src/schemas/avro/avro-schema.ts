@@ -71,6 +71,17 @@ export function isUnion(type: AvroType): type is readonly AvroType[] {
   return Array.isArray(type);
 }
 
+/** Returns the type with each record type within it, in unions and arrays, replaced by the result of `change`. */
+export function withRecords(
+  type: AvroType,
+  change: (record: RecordSchema) => RecordSchema,
+): AvroType {
+  if (typeof type === 'string') return type;
+  if (isUnion(type)) return type.map((branch) => withRecords(branch, change));
+  if ('items' in type) return { ...type, items: withRecords(type.items, change) };
+  return 'fields' in type ? change(type) : type;
+}
+
 /**
  * Range of Avro longs that avsc decodes exactly. avsc computes in doubles: it rejects the largest safe integer, and decodes values below
  * -2^52 incorrectly without an error, because zigzag encoding stores `-2n - 1`.

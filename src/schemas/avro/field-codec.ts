@@ -26,22 +26,17 @@ export interface FieldCodec {
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-type TranscodedType =
-  | {
-      readonly kind:
-        | typeof layout.ODD
-        | typeof layout.STRING
-        | typeof layout.INT
-        | typeof layout.LONG
-        | typeof layout.DOUBLE
-        | typeof layout.BOOLEAN
-        | typeof layout.TIMESTAMP
-        | typeof layout.EXACT_TIMESTAMP
-        | typeof layout.DATE;
-    }
-  | { readonly kind: typeof layout.DECIMAL; readonly precision: number; readonly scale: number }
-  | { readonly kind: typeof layout.RECORD; readonly fields: readonly TranscodedField[] }
-  | { readonly kind: typeof layout.ARRAY; readonly items: FieldCodec };
+/** An Avro type, as the transcoder needs it. */
+interface TranscodedType {
+  /** Kind of the type: one of the constants from `ODD` to `ARRAY` in `transcoder/layout.ts`. */
+  readonly kind: number;
+  /** The fields of a record type; undefined for any other type. */
+  readonly fields?: readonly TranscodedField[];
+  /** The codec of the items of an array type; undefined for any other type. */
+  readonly items?: FieldCodec;
+  /** The size of a decimal type, as numbers of digits; undefined for any other type. */
+  readonly decimal?: { readonly precision: number; readonly scale: number };
+}
 
 /** A field of an Avro record, as the transcoder needs it. */
 export interface TranscodedField {

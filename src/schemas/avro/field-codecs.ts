@@ -2,26 +2,10 @@
 
 import type { AvroOutput } from './avro-output.ts';
 import { isDouble, isInteger, isLong, type AvroType, type LogicalSchema } from './avro-schema.ts';
-import {
-  dateDays,
-  dateText,
-  INSTANT_TEXT_LENGTH,
-  instantText,
-  utcMillis,
-  zonedMillis,
-} from './instant.ts';
+import { dateDays, dateText, exactMillis, instantText, utcMillis, zonedMillis } from './instant.ts';
 import { canonicalJson, parseJson, type JsonValue } from '../json/json.ts';
 import type { FieldCodec } from './field-codec.ts';
-import type { EncodingResidue } from './encoding-residue.ts';
 import * as layout from './transcoder/layout.ts';
-
-/** Codec between numbers and Avro decimals of a fixed precision and scale: an unscaled integer in big-endian two's complement. */
-export interface DecimalFormat {
-  /** Writes the decimal that decodes to exactly this number. Returns false, with nothing written, if there is no such decimal. */
-  write(value: number, out: AvroOutput): boolean;
-  /** Returns the number nearest to the decimal. */
-  decode(bytes: Uint8Array): number;
-}
 
 /** Maximum precision of a decimal: every integer of up to 18 digits fits in 8 bytes. */
 const MAX_PRECISION = 18;
@@ -32,19 +16,24 @@ const MAX_PRECISION = 18;
  */
 const MAX_EXACT = 1e15;
 
-/** @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision. */
-export function decimalFormat(precision: number, scale: number): DecimalFormat {
+/**
+ * Returns the codec between numbers and Avro decimals of a fixed precision and scale: an unscaled integer in big-endian two's complement.
+ *
+ * @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision.
+ */
+export function decimalFormat(precision: number, scale: number) {
   if (!(precision >= 1 && precision <= MAX_PRECISION && scale >= 0 && scale <= precision)) {
     throw new TypeError(`decimal(${precision},${scale}): precision 1 to 18, scale 0 to precision`);
   }
   const unit = 10 ** scale;
   const limit = 10 ** precision;
 
+  /** Writes the decimal that decodes to exactly this number. Returns false, with nothing written, if there is no such decimal. */
   const write = (value: number, out: AvroOutput): boolean => {
     const unscaled = Math.round(value * unit);
     if (Math.abs(unscaled) > MAX_EXACT) return writeDigits(value, out);
-    if (unscaled / unit !== value || Object.is(value, -0)) return false;
-    if (Math.abs(unscaled) >= limit) return false;
+    const isExact = unscaled / unit === value && !Object.is(value, -0);
+    if (!isExact || Math.abs(unscaled) >= limit) return false;
     writeInteger(unscaled, out);
     return true;
   };
@@ -63,6 +52,7 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
     return true;
   };
 
+  /** Returns the number nearest to the decimal. */
   const decode = (bytes: Uint8Array): number => {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     if (bytes.length <= 6) return bytes.length === 0 ? 0 : buffer.readIntBE(0, bytes.length) / unit;
@@ -76,6 +66,8 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
 
   return { write, decode };
 }
+
+export type DecimalFormat = ReturnType<typeof decimalFormat>;
 
 /** Writes an integer below 2^53 in the fewest bytes of two's complement. */
 function writeInteger(integer: number, out: AvroOutput): void {
@@ -91,7 +83,7 @@ function writeInteger(integer: number, out: AvroOutput): void {
 const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
-  kind: typeof layout.INT | typeof layout.LONG | typeof layout.DOUBLE,
+  kind: number,
 ): FieldCodec => ({
   write: (value, out) => {
     if (!holds(value)) return false;
@@ -112,9 +104,7 @@ const writeLong = (out: AvroOutput, value: number) => out.long(value);
 
 const isInt = (value: JsonValue) => isInteger(value, -(2 ** 31), 2 ** 31 - 1);
 
-const INT_CODEC = number(writeLong, isInt, layout.INT);
-const LONG_CODEC = number(writeLong, isLong, layout.LONG);
-const DOUBLE_CODEC = number((out, value) => out.double(value), isDouble, layout.DOUBLE);
+const writeDouble = (out: AvroOutput, value: number) => out.double(value);
 
 const BOOLEAN_CODEC: FieldCodec = {
   write: (value, out) => {
@@ -134,51 +124,40 @@ const STRING_CODEC: FieldCodec = {
   writePlaceholder: (out) => void out.string(''),
 };
 
-const TIMESTAMP_CODEC: FieldCodec = {
+/**
+ * Codec of a type that stores a time or a date as an integer.
+ *
+ * @param parse Returns the integer for a text from which `format` returns the same text or one that need not be preserved; else NaN.
+ * @param parseOther Returns the integer for a text whose original form is to be preserved, in `unmapped`; NaN for any other text.
+ */
+const time = (
+  kind: number,
+  parse: (text: string) => number,
+  parseOther: (text: string) => number,
+  format: (integer: number) => string,
+): FieldCodec => ({
   write: (value, out, residue) => {
     if (typeof value !== 'string') return false;
-    const millis = utcMillis(value);
-    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, residue);
-    out.long(millis);
+    let integer = parse(value);
+    if (Number.isNaN(integer)) {
+      integer = parseOther(value);
+      if (Number.isNaN(integer)) return false;
+      residue.noteValue(value);
+    }
+    out.long(integer);
     return true;
   },
-  transcoded: { kind: layout.TIMESTAMP },
-  toJson: (value) => instantText(value as number),
+  transcoded: { kind },
+  toJson: (value) => format(value as number),
   writePlaceholder: (out) => out.long(0),
-};
+});
+
+const TIMESTAMP_CODEC = time(layout.TIMESTAMP, utcMillis, zonedMillis, instantText);
 
 /** Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not in the form of `instantText`. */
-const EXACT_TIMESTAMP_CODEC: FieldCodec = {
-  ...TIMESTAMP_CODEC,
-  write: (value, out, residue) => {
-    if (typeof value !== 'string') return false;
-    const millis = value.length === INSTANT_TEXT_LENGTH ? utcMillis(value) : NaN;
-    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, residue);
-    out.long(millis);
-    return true;
-  },
-  transcoded: { kind: layout.EXACT_TIMESTAMP },
-};
+const EXACT_TIMESTAMP_CODEC = time(layout.EXACT_TIMESTAMP, exactMillis, zonedMillis, instantText);
 
-function writeTimeKeptAsText(text: string, out: AvroOutput, residue: EncodingResidue): boolean {
-  const millis = zonedMillis(text);
-  if (Number.isNaN(millis)) return false;
-  residue.noteValue(text);
-  out.long(millis);
-  return true;
-}
-
-const DATE_CODEC: FieldCodec = {
-  write: (value, out) => {
-    const days = typeof value === 'string' ? dateDays(value) : NaN;
-    if (Number.isNaN(days)) return false;
-    out.long(days);
-    return true;
-  },
-  transcoded: { kind: layout.DATE },
-  toJson: (value) => dateText(value as number),
-  writePlaceholder: (out) => out.long(0),
-};
+const DATE_CODEC = time(layout.DATE, dateDays, () => NaN, dateText);
 
 const JSON_TEXT_CODEC: FieldCodec = {
   write: (value, out) => out.string(canonicalJson(value)),
@@ -191,7 +170,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
-    transcoded: { kind: layout.DECIMAL, precision, scale },
+    transcoded: { kind: layout.DECIMAL, decimal: { precision, scale } },
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };
@@ -212,21 +191,15 @@ export function simpleFieldCodec(
 
 const PRIMITIVES: ReadonlyMap<string, FieldCodec> = new Map([
   ['boolean', BOOLEAN_CODEC],
-  ['int', INT_CODEC],
-  ['long', LONG_CODEC],
-  ['double', DOUBLE_CODEC],
+  ['int', number(writeLong, isInt, layout.INT)],
+  ['long', number(writeLong, isLong, layout.LONG)],
+  ['double', number(writeDouble, isDouble, layout.DOUBLE)],
   ['string', STRING_CODEC],
 ]);
 
 function logicalCodec({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
-  switch (`${type}:${logicalType}`) {
-    case 'bytes:decimal':
-      return decimalCodec(precision, scale);
-    case 'long:timestamp-millis':
-      return exact ? EXACT_TIMESTAMP_CODEC : TIMESTAMP_CODEC;
-    case 'int:date':
-      return DATE_CODEC;
-    default:
-      return undefined;
-  }
+  const name = `${type}:${logicalType}`;
+  if (name === 'bytes:decimal') return decimalCodec(precision, scale);
+  if (name === 'long:timestamp-millis') return exact ? EXACT_TIMESTAMP_CODEC : TIMESTAMP_CODEC;
+  return name === 'int:date' ? DATE_CODEC : undefined;
 }

@@ -1,15 +1,8 @@
-import { isUnion, jsonName } from './avro-schema.ts';
+import { isUnion, jsonName, withRecords } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
-import {
-  avroName,
-  distinctName,
-  isAvroName,
-  isInherited,
-  listNamespace,
-  recordName,
-} from './avro-name.ts';
-import type { FieldParent, RecordNames } from './avro-name.ts';
+import { avroName, distinctName, isAvroName, listNamespace } from './avro-name.ts';
+import { recordName, takenNames, type FieldParent } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
 import type { Shape, TypedShape } from './shape.ts';
 
@@ -48,7 +41,7 @@ export function growSchema(
   for (const record of records) visit(record, root, 0);
   if (places.every(({ newMembers }) => newMembers.size === 0)) return base;
 
-  const recordNames = new Set(places.map(({ record }) => distinctName(record)));
+  const recordNames = new Set(places.map(({ record }) => distinctName(record.name)));
   const { fields } = grow(root, MAX_FIELDS - fieldCount(root.record.fields), {
     recordNames,
     keyFields: new Set(keyFields),
@@ -139,7 +132,7 @@ function visit(value: JsonValue, place: RecordNode, arrays: number): void {
 
 interface Growth {
   readonly keyFields: ReadonlySet<string>;
-  readonly recordNames: RecordNames;
+  readonly recordNames: Set<string>;
 }
 
 /**
@@ -164,7 +157,7 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
     if (grown === part.record) return field;
     left -= fieldCount(grown.fields) - before;
     hasGrown = true;
-    return { ...field, type: withRecord(field.type, grown) };
+    return { ...field, type: withRecords(field.type, () => grown) };
   });
   return hasGrown ? { ...record, fields: [...fields, ...added] } : record;
 }
@@ -186,8 +179,8 @@ function admittedMembers(
   );
   const shapes = new Map<string, Shape>();
   let left = room;
-  for (const [key, values] of left > 0 ? ranked : []) {
-    if (left === 0) break;
+  for (const [key, values] of ranked) {
+    if (left <= 0) break;
     const shape = (isKey(key) ? keyShape(values) : undefined) ?? shapeOf(values, place.depth);
     if (!shape) continue;
     const isTooLarge = 1 + fieldsWithin(shape) > left;
@@ -204,13 +197,6 @@ function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } 
   if ('fields' in type) return { record: type, arrays: 0 };
   const within = 'items' in type ? recordWithin(type.items) : undefined;
   return within && { record: within.record, arrays: within.arrays + 1 };
-}
-
-function withRecord(type: AvroType, record: RecordSchema): AvroType {
-  if (typeof type === 'string') return type;
-  if (isUnion(type)) return type.map((branch) => withRecord(branch, record));
-  if ('items' in type) return { ...type, items: withRecord(type.items, record) };
-  return record;
 }
 
 function fieldCount(fields: readonly FieldSchema[]): number {
@@ -230,14 +216,17 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 function fieldsOf(
   shapes: ReadonlyMap<string, Shape>,
   place: FieldParent,
-  recordNames: RecordNames,
+  recordNames: Set<string>,
 ): FieldSchema[] {
   const names = fieldNames(shapes.keys(), place);
   return [...names.keys()].sort().map((key): FieldSchema => {
     const name = names.get(key)!;
+    const shape = shapes.get(key)!;
     return {
       name,
-      ...fieldType(shapes.get(key)!, [...place.path, name], recordNames),
+      ...(shape.kind === 'text'
+        ? { type: ['null', 'string'], contentMediaType: 'application/json' }
+        : { type: ['null', typeOf(shape, [...place.path, name], recordNames)] }),
       default: null,
       doc: 'Inferred from what the API sent.',
       ...(name === key ? {} : { json: key }),
@@ -248,37 +237,24 @@ function fieldsOf(
 /**
  * Assigns Avro names to the JSON names of new fields. JSON names that are valid in Avro are assigned first, so that they remain unchanged.
  */
-function fieldNames(keys: Iterable<string>, { path, fields }: FieldParent): Map<string, string> {
-  const taken = new Set(fields.map(({ name }) => name));
-  if (path.length === 0) taken.add('nulls').add('unmapped'); // the image's own fields at the end of the root
-  const isTaken = (name: string) => taken.has(name) || isInherited(name);
+function fieldNames(keys: Iterable<string>, place: FieldParent): Map<string, string> {
+  const taken = takenNames(place);
   const names = new Map<string, string>();
   const sorted = [...keys].sort();
   for (const key of [...sorted.filter(isAvroName), ...sorted.filter((key) => !isAvroName(key))]) {
-    const name = avroName(key, isTaken);
+    const name = avroName(key, (name) => taken.has(name));
     taken.add(name);
     names.set(key, name);
   }
   return names;
 }
 
-function fieldType(
-  shape: Shape,
-  path: readonly string[],
-  names: RecordNames,
-): Pick<FieldSchema, 'type' | 'contentMediaType'> {
-  if (shape.kind !== 'text') return { type: ['null', typeOf(shape, path, names)] };
-  return { type: ['null', 'string'], contentMediaType: 'application/json' };
-}
-
-function typeOf(shape: TypedShape, path: readonly string[], names: RecordNames): AvroType {
+function typeOf(shape: TypedShape, path: readonly string[], names: Set<string>): AvroType {
   if (shape.kind === 'plain') return shape.type;
   if (shape.kind === 'array') return { type: 'array', items: typeOf(shape.items, path, names) };
-  const name = recordName(path, (name) => names.has(distinctName({ name })));
-  names.add(distinctName({ name }));
   return {
     type: 'record',
-    name,
+    name: recordName(path, names),
     doc: 'Inferred from what the API sent.',
     fields: fieldsOf(shape.members, { path, fields: [] }, names),
   };

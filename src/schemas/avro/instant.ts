@@ -1,12 +1,11 @@
 // Converts times and calendar dates between the API's text and Avro's numbers.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
-import { getOwn } from '../json/json.ts';
-import type { JsonObject } from '../json/json.ts';
+import { getOwn, type JsonObject, type JsonValue } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
 /** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
-export const INSTANT_TEXT_LENGTH = 24;
+const INSTANT_TEXT_LENGTH = 24;
 const DATE_TEXT_LENGTH = 10;
 
 /**
@@ -53,8 +52,7 @@ const ZONED =
 
 /** Reads a field of a record as an ISO 8601 time, in epoch ms; null if it isn't one. A time without a zone is read as UTC. */
 export function instantOf(record: JsonObject, field: string): number | null {
-  const value = getOwn(record, field);
-  return typeof value === 'string' ? instantIn(value) : null;
+  return instantIn(getOwn(record, field));
 }
 
 /**
@@ -65,15 +63,15 @@ export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
   const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
   if (!Number.isNaN(millis)) return millis;
-  const value = source.value();
-  return typeof value === 'string' ? instantIn(value) : null;
+  return instantIn(source.value());
 }
 
 /**
- * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other text. (`Date.parse` would assume the
+ * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other value. (`Date.parse` would assume the
  * machine's time zone if none is given.)
  */
-export function instantIn(text: string): number | null {
+export function instantIn(text: JsonValue | undefined): number | null {
+  if (typeof text !== 'string') return null;
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
   return orNull(utcMillis(text)) ?? orNull(zonedMillis(text));
 }
@@ -109,10 +107,9 @@ export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Whether a text has exactly the form in which {@link instantText} formats a time, and the time exists. */
-export function isInstantText(text: string): boolean {
-  // Only the form with ms and `Z` has this length.
-  return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));
+/** Parses a time in exactly the form in which {@link instantText} formats it; NaN for any other text, and for a time that doesn't exist. */
+export function exactMillis(text: string): number {
+  return text.length === INSTANT_TEXT_LENGTH ? utcMillis(text) : NaN; // only the form with ms and `Z` has this length
 }
 
 /** Formats days since 1970 as the API's JSON does: `1980-02-29`. */

@@ -1,6 +1,5 @@
-import { avroName, distinctName, isInherited, recordName } from './avro-name.ts';
-import type { FieldParent, RecordNames } from './avro-name.ts';
-import { isUnion, jsonName } from './avro-schema.ts';
+import { avroName, distinctName, recordName, takenNames, type FieldParent } from './avro-name.ts';
+import { isUnion, jsonName, withRecords } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 
 /**
@@ -16,7 +15,7 @@ import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
  */
 export function addFields(base: RecordSchema, described: RecordSchema): RecordSchema {
   const own = base.fields.slice(0, -2);
-  const recordNames = new Set(recordsIn(base).map(distinctName));
+  const recordNames = new Set(recordsIn(base).map(({ name }) => distinctName(name)));
   const fields = filledUp({ path: [], fields: own }, described.fields.slice(0, -2), recordNames);
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
@@ -28,7 +27,7 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
 function filledUp(
   place: FieldParent,
   described: readonly FieldSchema[],
-  recordNames: RecordNames,
+  recordNames: Set<string>,
 ): readonly FieldSchema[] {
   const { path, fields } = place;
   const lacking = new Map(described.map((field) => [jsonName(field), field]));
@@ -51,7 +50,7 @@ function grownType(
   type: AvroType,
   described: AvroType,
   path: readonly string[],
-  recordNames: RecordNames,
+  recordNames: Set<string>,
 ): AvroType {
   if (typeof type === 'string' || typeof described === 'string') return type;
   if (isUnion(type)) {
@@ -76,34 +75,29 @@ function grownType(
  */
 function addedFields(
   lacking: readonly FieldSchema[],
-  { path, fields }: FieldParent,
-  recordNames: RecordNames,
+  place: FieldParent,
+  recordNames: Set<string>,
 ): FieldSchema[] {
-  const usedNames = new Set(fields.map(({ name }) => name));
-  if (path.length === 0) usedNames.add('nulls').add('unmapped'); // the image's own fields at the end of the root
-  const isTaken = (name: string) => usedNames.has(name) || isInherited(name);
+  const taken = takenNames(place);
   const described = new Set(lacking.map(({ name }) => name));
   return lacking.map((field): FieldSchema => {
     const key = jsonName(field);
-    const name = isTaken(field.name)
-      ? avroName(key, (name) => isTaken(name) || described.has(name))
+    const name = taken.has(field.name)
+      ? avroName(key, (name) => taken.has(name) || described.has(name))
       : field.name;
-    usedNames.add(name);
-    const type = addedType(field.type, [...path, name], recordNames);
+    taken.add(name);
+    const type = addedType(field.type, [...place.path, name], recordNames);
     return { ...field, name, type, default: null, ...(name === key ? {} : { json: key }) };
   });
 }
 
 /** Returns the type of a new field. Record types in it are renamed if the schema already has a record type of the same name. */
-function addedType(type: AvroType, path: readonly string[], recordNames: RecordNames): AvroType {
-  if (typeof type === 'string') return type;
-  if (isUnion(type)) return type.map((branch) => addedType(branch, path, recordNames));
-  if ('items' in type) return { ...type, items: addedType(type.items, path, recordNames) };
-  if (!('fields' in type)) return type;
-  const isTaken = (name: string) => recordNames.has(distinctName({ name }));
-  const name = isTaken(type.name) ? recordName(path, isTaken) : type.name;
-  recordNames.add(distinctName({ name }));
-  return { ...type, name, fields: addedFields(type.fields, { path, fields: [] }, recordNames) };
+function addedType(type: AvroType, path: readonly string[], recordNames: Set<string>): AvroType {
+  return withRecords(type, (record) => {
+    const name = recordName(path, recordNames, record.name);
+    const fields = addedFields(record.fields, { path, fields: [] }, recordNames);
+    return { ...record, name, fields };
+  });
 }
 
 function recordsIn(type: AvroType): RecordSchema[] {

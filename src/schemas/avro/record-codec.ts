@@ -2,55 +2,18 @@
 
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from './avro-output.ts';
-import type { RecordSchema, AvroType, FieldSchema } from './avro-schema.ts';
+import { isUnion, type AvroType, type FieldSchema, type RecordSchema } from './avro-schema.ts';
 import { OPEN_OBJECT, parsedElement } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn, isJsonObject, withValueAt, pointerStep } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
+import { writeItem, writeNullable, type AvroValue, type FieldCodec } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { PathTree, EncodingResidue } from './encoding-residue.ts';
 import { RecordTranscoder } from './transcoder/record-transcoder.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
-import { writeItem, writeNullable } from './field-codec.ts';
 import { NULL_BRANCH, RECORD, ARRAY } from './transcoder/layout.ts';
 import { isTypable } from './shape.ts';
-
-/** Converts the API's JSON to record images in Avro, and back. */
-export interface RecordCodec {
-  /** The schema that the codec was made from. */
-  readonly schema: RecordSchema;
-  /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
-  readonly type: avro.Type;
-  /**
-   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
-   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
-   * member for which the schema has no field, unless the member's value shows no type, as null does.
-   */
-  encode(record: JsonObject, onUnknown?: () => void): Buffer;
-  /**
-   * Encodes the record that begins at index `at` of a page from its bytes; parses the record only if necessary. Returns undefined if the
-   * value at `at` isn't an object.
-   *
-   * @param page Must not change as long as anything refers to it.
-   * @throws SyntaxError when the value isn't JSON.
-   */
-  transcode(
-    page: Buffer,
-    at: number,
-    wanted: WantedFields,
-    onUnknown?: () => void,
-  ): Transcoded | undefined;
-  /**
-   * Decodes an image to the API's JSON; the order of keys is unspecified. A time whose original text isn't stored is returned in UTC with
-   * ms.
-   *
-   * @throws Error when the bytes aren't a value of the schema.
-   */
-  decode(bytes: Uint8Array): JsonObject;
-  /** Converts an image that {@link type} has decoded to the API's JSON. */
-  toJson(value: unknown): JsonObject;
-}
 
 /** JSON names of top-level fields that the caller needs besides the image: `values` as JSON values, `instants` as times in epoch ms. */
 export interface WantedFields {
@@ -78,29 +41,27 @@ const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
 /**
- * Creates the codec for a schema of record images: a record of nullable fields that ends with `nulls` (array of string) and `unmapped` (map
- * of string). Fields may be boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields,
- * and arrays of any of these.
+ * Converts the API's JSON to record images in Avro, and back. The schema of the images is a record of nullable fields that ends with
+ * `nulls` (array of string) and `unmapped` (map of string). Fields may be boolean, int, long, double, string, `decimal`,
+ * `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of these.
  *
  * No value is dropped: a value that its field can't represent exactly, or that has no field, is stored in `unmapped` as JSON text. In an
  * array, a placeholder stands at the index of such a value.
  *
- * @throws TypeError when the schema has another structure.
+ * The only state between calls is the output buffer, cached paths and the transcoder.
  */
-export function createRecordCodec(schema: RecordSchema): RecordCodec {
-  return new ImageCodec(schema);
-}
-
-/** Implementation of {@link RecordCodec}. Its only state between calls is the output buffer, cached paths and the transcoder. */
-class ImageCodec implements RecordCodec {
+export class RecordCodec {
+  /** The schema that the codec was made from. */
   readonly schema: RecordSchema;
+  /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
-  readonly #record: RecordFieldCodec;
+  readonly #record: FieldCodec;
   readonly #out = new AvroOutput();
   readonly #paths = new PathTree();
   /** Transcoder, created on first use: a codec that only decodes needs none. */
   #transcoder: RecordTranscoder | undefined;
 
+  /** @throws TypeError when the schema has another structure. */
   constructor(schema: RecordSchema) {
     const [nulls, unmapped] = schema.fields.slice(-2);
     if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
@@ -113,6 +74,11 @@ class ImageCodec implements RecordCodec {
     this.type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   }
 
+  /**
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
+   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
+   * member for which the schema has no field, unless the member's value shows no type, as null does.
+   */
   encode(record: JsonObject, onUnknown?: () => void): Buffer {
     const residue = new EncodingResidue(this.#paths.root);
     this.#out.length = 0; // discards the remains of a failed encoding
@@ -120,6 +86,13 @@ class ImageCodec implements RecordCodec {
     return this.#image(residue, onUnknown);
   }
 
+  /**
+   * Encodes the record that begins at index `at` of a page from its bytes; parses the record only if necessary. Returns undefined if the
+   * value at `at` isn't an object.
+   *
+   * @param page Must not change as long as anything refers to it.
+   * @throws SyntaxError when the value isn't JSON.
+   */
   transcode(
     page: Buffer,
     at: number,
@@ -127,7 +100,7 @@ class ImageCodec implements RecordCodec {
     onUnknown?: () => void,
   ): Transcoded | undefined {
     if (page[at] !== OPEN_OBJECT) return undefined;
-    this.#transcoder ??= new RecordTranscoder(this.#record.fields);
+    this.#transcoder ??= new RecordTranscoder(this.#record.transcoded.fields!);
     const transcoder = this.#transcoder;
     const source = new JsonCursor(page, at);
     const residue = new EncodingResidue(this.#paths.root);
@@ -151,10 +124,17 @@ class ImageCodec implements RecordCodec {
     return { image: this.#image(residue, onUnknown), end, fields, instants };
   }
 
+  /**
+   * Decodes an image to the API's JSON; the order of keys is unspecified. A time whose original text isn't stored is returned in UTC with
+   * ms.
+   *
+   * @throws Error when the bytes aren't a value of the schema.
+   */
   decode(bytes: Uint8Array): JsonObject {
     return this.toJson(this.type.fromBuffer(asBuffer(bytes)));
   }
 
+  /** Converts an image that {@link type} has decoded to the API's JSON. */
   toJson(value: unknown): JsonObject {
     const image = value as Record<string, AvroValue>;
     let record = this.#record.toJson(image);
@@ -176,7 +156,8 @@ class ImageCodec implements RecordCodec {
     const out = this.#out;
     if (residue.hasUnknown) onUnknown?.();
     this.#paths.writeNulls(residue.nulls, out);
-    out.block(sorted(residue.unmapped), ([pointer, text]) => {
+    const texts = [...(residue.unmapped ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+    out.block(texts, ([pointer, text]) => {
       out.string(pointer);
       out.string(text);
     });
@@ -184,25 +165,12 @@ class ImageCodec implements RecordCodec {
   }
 }
 
-function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [string, string])[] {
-  return texts.size === 0 ? [] : [...texts].sort(([a], [b]) => (a < b ? -1 : 1));
-}
-
-const NO_TEXTS: ReadonlyMap<string, string> = new Map();
-
-/** Codec of an Avro record type whose fields are all nullable. */
-interface RecordFieldCodec extends FieldCodec {
-  readonly fields: readonly Field[];
-}
-
-interface Field extends TranscodedField {
-  readonly avroName: string;
-  /** Whether every JavaScript object inherits a property of this name, such as `constructor`. */
-  readonly isInherited: boolean;
-}
-
-/** Returns the codec of a record type. @throws TypeError when a field's type or name isn't supported, or two fields share a JSON name. */
-function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
+/**
+ * Returns the codec of a record type whose fields are all nullable.
+ *
+ * @throws TypeError when a field's type or name isn't supported, or two fields share a JSON name.
+ */
+function recordFieldCodec({ name, fields: schemas }: RecordSchema): FieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
@@ -251,21 +219,18 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldC
   };
 
   const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder };
 }
 
-function compile(
-  record: string,
-  { name, type, json = name, contentMediaType }: FieldSchema,
-): Field {
-  const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
+function compile(record: string, { name, type, json = name, contentMediaType }: FieldSchema) {
+  const [first, second, ...others] = isUnion(type) ? type : [];
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
   if (!codec)
     throw new TypeError(
       `${record}.${name}: the Avro type of this field is not supported: it must be a union of null and one other type`,
     );
   if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
-  const isInherited = json in Object.prototype;
+  const isInherited = json in Object.prototype; // whether every object inherits such a property, as `constructor`
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }
 

@@ -1,6 +1,6 @@
 import { isDouble, isLong, type AvroType } from './avro-schema.ts';
-import { dateDays, isInstantText } from './instant.ts';
-import { JsonNumber, type JsonValue } from '../json/json.ts';
+import { dateDays, exactMillis } from './instant.ts';
+import { JsonNumber, type JsonObject, type JsonValue } from '../json/json.ts';
 
 /** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =
@@ -12,8 +12,6 @@ export type TypedShape =
   | { readonly kind: 'plain'; readonly type: AvroType }
   | { readonly kind: 'array'; readonly items: TypedShape }
   | { readonly kind: 'record'; readonly members: ReadonlyMap<string, Shape> };
-
-type ValuesByKey = ReadonlyMap<string, readonly JsonValue[]>;
 
 /** Maximum depth of nested objects and arrays that become types, the record itself being 1; anything deeper becomes JSON text. */
 const MAX_DEPTH = 10;
@@ -53,18 +51,10 @@ const INSTANT: Shape = {
  */
 export function shapeOf(values: readonly JsonValue[], depth: number): Shape | undefined {
   return firstShape(values, (kind, same) => {
-    switch (kind) {
-      case 'object':
-        return recordShape(same as readonly Record<string, JsonValue>[], depth + 1);
-      case 'array':
-        return arrayShape(same as readonly (readonly JsonValue[])[], depth + 1);
-      case 'string':
-        return stringShape(values);
-      case 'number':
-        return DOUBLE;
-      case 'boolean':
-        return BOOLEAN;
-    }
+    if (kind === 'object') return recordShape(same as readonly JsonObject[], depth + 1);
+    if (kind === 'array') return arrayShape(same as readonly (readonly JsonValue[])[], depth + 1);
+    if (kind === 'string') return stringShape(values);
+    return kind === 'number' ? DOUBLE : BOOLEAN;
   });
 }
 
@@ -85,13 +75,6 @@ export function fieldsWithin(shape: Shape): number {
   return count;
 }
 
-/**
- * Whether a member with this key can become a field. A key that is too long, or has lone surrogates (which Avro can't represent), can't.
- */
-function canBeField(key: string): boolean {
-  return key.length <= MAX_KEY_LENGTH && key.isWellFormed();
-}
-
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
@@ -103,13 +86,12 @@ function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,
 ): Shape | undefined {
-  const byKind = new Map<ValueKind, JsonValue[]>(KINDS.map((kind) => [kind, []]));
-  for (const value of values) {
-    const kind = kindOf(value);
-    if (kind) byKind.get(kind)!.push(value);
-  }
-  const ranked = [...byKind].sort(([, a], [, b]) => b.length - a.length); // the sort is stable: equal counts stay in the order of KINDS
-  for (const [kind, same] of ranked) {
+  const kinds = values.map(kindOf);
+  const groups = KINDS.map((kind) => {
+    return { kind, same: values.filter((_, nth) => kinds[nth] === kind) };
+  });
+  // The sort is stable: groups of equal size stay in the order of KINDS.
+  for (const { kind, same } of groups.sort((a, b) => b.same.length - a.same.length)) {
     const shape = same.length > 0 ? shapeOfKind(kind, same) : undefined;
     if (shape) return shape;
   }
@@ -132,12 +114,11 @@ function kindOf(value: JsonValue): ValueKind | undefined {
 }
 
 function stringShape(values: readonly JsonValue[]): Shape {
-  if (values.every((value) => isString(value) && isInstantText(value))) return INSTANT;
-  const isDate = (value: JsonValue) => isString(value) && !Number.isNaN(dateDays(value));
-  return values.every(isDate) ? DATE : STRING;
+  const canAll = (parse: (text: string) => number) =>
+    values.every((value) => typeof value === 'string' && !Number.isNaN(parse(value)));
+  if (canAll(exactMillis)) return INSTANT;
+  return canAll(dateDays) ? DATE : STRING;
 }
-
-const isString = (value: JsonValue): value is string => typeof value === 'string';
 
 function arrayShape(arrays: readonly (readonly JsonValue[])[], depth: number): Shape | undefined {
   if (depth > MAX_DEPTH) return TEXT;
@@ -149,12 +130,11 @@ function arrayShape(arrays: readonly (readonly JsonValue[])[], depth: number): S
   return items && { kind: 'array', items };
 }
 
-function recordShape(
-  objects: readonly Record<string, JsonValue>[],
-  depth: number,
-): Shape | undefined {
+function recordShape(objects: readonly JsonObject[], depth: number): Shape | undefined {
   if (depth > MAX_DEPTH) return TEXT;
-  const values = valuesByKey(objects);
+  const values = new Map<string, JsonValue[]>();
+  for (const object of objects)
+    for (const key of Object.keys(object)) noteValue(values, key, object[key]);
   if (values.size > MAX_PART_FIELDS) return TEXT;
   const members = new Map<string, Shape>();
   for (const key of [...values.keys()].sort()) {
@@ -180,17 +160,9 @@ function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   return undefined;
 }
 
-function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey {
-  const values = new Map<string, JsonValue[]>();
-  for (const object of objects) {
-    for (const key of Object.keys(object)) noteValue(values, key, object[key]);
-  }
-  return values;
-}
-
 /**
  * Adds `value` to the values that are collected for the member name `key`, to infer the type of an Avro field from them. Ignored: null,
- * undefined, and values of a name that can't become a field.
+ * undefined, and values of a name that can't become a field, because it is too long or has lone surrogates, which Avro can't represent.
  */
 export function noteValue(
   values: Map<string, JsonValue[]>,
@@ -200,5 +172,5 @@ export function noteValue(
   if (value === null || value === undefined) return;
   const known = values.get(key);
   if (known) known.push(value);
-  else if (canBeField(key)) values.set(key, [value]);
+  else if (key.length <= MAX_KEY_LENGTH && key.isWellFormed()) values.set(key, [value]);
 }

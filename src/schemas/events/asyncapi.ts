@@ -1,7 +1,6 @@
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { deadLetterCodec, statusChangeType } from './own-records.ts';
-import { topicNames, topicTable } from './topics.ts';
-import type { ListTopics } from './topics.ts';
+import { topicNames, topicTable, type ListTopics } from './topics.ts';
 
 interface AsyncApiOptions {
   readonly prefix: string;
@@ -82,7 +81,7 @@ export function asyncApiDocument(options: AsyncApiOptions): object {
     const channel = {
       address: topic,
       description: list ? `Changes of ${list}.` : value!.doc,
-      servers: brokers.map((_, nth) => ref('servers', `kafka-${nth}`)),
+      servers: brokers.map((_, nth) => ({ $ref: `#/servers/kafka-${nth}` })),
       messages: { event, ...(list && { tombstone }) },
       bindings: { kafka: { topic, topicConfiguration: topicConfiguration(settings), ...BINDING } },
     };
@@ -104,14 +103,10 @@ export function asyncApiDocument(options: AsyncApiOptions): object {
     operations: Object.fromEntries(
       channels.map(([name]) => [
         `send-${name}`,
-        { action: 'send', channel: ref('channels', name) },
+        { action: 'send', channel: { $ref: `#/channels/${name}` } },
       ]),
     ),
   };
-}
-
-function ref(...path: readonly string[]): { readonly $ref: string } {
-  return { $ref: `#/${path.join('/')}` };
 }
 
 /** Returns the settings that AsyncAPI's Kafka binding supports, as the binding's types. */

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
 import { listNamespace } from '../avro/avro-name.ts';
-import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
+import { isUnion, type FieldSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { stringifyJson, type JsonObject } from '../json/json.ts';
-import { createRecordCodec, type RecordCodec } from '../avro/record-codec.ts';
+import { RecordCodec } from '../avro/record-codec.ts';
 import { NULL_BRANCH, VALUE_BRANCH } from '../avro/transcoder/layout.ts';
 import { writeHeader } from '../registry/wire.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
@@ -77,21 +77,6 @@ export interface EventImages {
   readonly after: Buffer | null;
   readonly op: Op;
   readonly sequence: number;
-}
-
-/** Encodes and decodes the change events of one resource, for one schema of its images (the records before and after a change). */
-export interface EnvelopeCodec {
-  /** Avro schema of the events, to be registered for the values of their topic. */
-  readonly schema: RecordSchema;
-  readonly values: RecordCodec;
-  /** Encodes an event whose images were encoded with the codec {@link values}. */
-  encode(event: ChangeEvent<Uint8Array>): Buffer;
-  /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
-  message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
-  /** @throws Error when the bytes aren't an event. */
-  decode(bytes: Uint8Array): ChangeEvent;
-  /** Extracts the encoded images (the record before and after the change) from an event without decoding them. */
-  images(bytes: Uint8Array): EventImages;
 }
 
 /** Returns the schema of a resource's events, with Debezium's field names. */
@@ -185,11 +170,15 @@ export function createEnvelopeCodec(valueSchema: RecordSchema, resource: string)
  * @throws TypeError when `schema` is not an event schema.
  */
 export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
-  return new ChangeEventCodec(schema);
+  return new EnvelopeCodec(schema);
 }
 
-/** Implementation of {@link EnvelopeCodec}. Its only state between calls is the output buffer. */
-class ChangeEventCodec implements EnvelopeCodec {
+/**
+ * Encodes and decodes the change events of one resource, for one schema of its images (the records before and after a change). The only
+ * state between calls is the output buffer.
+ */
+export class EnvelopeCodec {
+  /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
   readonly values: RecordCodec;
   readonly #out = new AvroOutput();
@@ -204,13 +193,14 @@ class ChangeEventCodec implements EnvelopeCodec {
   readonly #nothing: avro.Type;
   readonly #toNothing: object;
 
+  /** @throws TypeError when `schema` is not an event schema. */
   constructor(schema: RecordSchema) {
     const valueSchema = valueSchemaOf(schema);
     const factsOf = (fields: readonly FieldSchema[]) =>
       avro.Type.forSchema({ type: 'record', name: 'Facts', fields } as avro.Schema);
     const fields = schema.fields.slice(2);
     this.schema = schema;
-    this.values = createRecordCodec(valueSchema);
+    this.values = new RecordCodec(valueSchema);
     this.#facts = factsOf(fields);
     this.#brief = factsOf(briefly(fields));
     this.#toBrief = this.#brief.createResolver(this.#facts);
@@ -218,17 +208,20 @@ class ChangeEventCodec implements EnvelopeCodec {
     this.#toNothing = this.#nothing.createResolver(this.values.type);
   }
 
+  /** Encodes an event whose images were encoded with the codec {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer {
     this.#out.length = 0; // discards the remains of a failed encoding
     return this.#write(event);
   }
 
+  /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer {
     this.#out.length = 0;
     writeHeader(this.#out, schemaId);
     return this.#write(event);
   }
 
+  /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent {
     const { before, after, rest } = this.#split(bytes);
     const { op, ts_ms, changed, source } = this.#facts.fromBuffer(rest) as ChangeFacts;
@@ -238,10 +231,11 @@ class ChangeEventCodec implements EnvelopeCodec {
       op,
       ts_ms,
       changed,
-      source: { ...NO_TABLE, ...source },
+      source: { ...{ db: '', table: '' }, ...source }, // older schemas lack these two fields
     };
   }
 
+  /** Extracts the encoded images (the record before and after the change) from an event without decoding them. */
   images(bytes: Uint8Array): EventImages {
     const { before, after, rest } = this.#split(bytes);
     const { op, source } = this.#brief.fromBuffer(rest, this.#toBrief) as ChangeFacts;
@@ -293,7 +287,7 @@ class ChangeEventCodec implements EnvelopeCodec {
 export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const [before, after] = fields;
   const type = before?.name === 'before' && after?.name === 'after' ? before.type : undefined;
-  const value = Array.isArray(type) ? (type as AvroType[])[1] : undefined;
+  const value = type !== undefined && isUnion(type) ? type[1] : undefined;
   if (typeof value === 'object' && 'fields' in value) return value;
   throw new TypeError(
     `${name} isn't a schema of change events: its first two fields must be "before" and "after"`,
@@ -313,9 +307,6 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
     return [{ ...field, type: { ...field.type, fields: sequence } }];
   });
 }
-
-/** Defaults of the `source` fields that older schemas lack. */
-const NO_TABLE = { db: '', table: '' };
 
 /**
  * Maximum number of cached event codecs, one for each schema version of a list; at least the newest half is retained. If it is too small,
@@ -372,6 +363,6 @@ const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
 
 function imageCodec(schema: RecordSchema): RecordCodec {
   let codec = imageCodecs.get(schema);
-  if (!codec) imageCodecs.set(schema, (codec = createRecordCodec(valueSchemaOf(schema))));
+  if (!codec) imageCodecs.set(schema, (codec = new RecordCodec(valueSchemaOf(schema))));
   return codec;
 }

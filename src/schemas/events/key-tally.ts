@@ -46,7 +46,10 @@ export class KeyTally {
   /** Removes a live key from the tally. `sequence` must be the sequence number with which the key was added. */
   remove(key: string, sequence: number): void {
     const { high, low } = eventHash(key, sequence);
-    this.#less(1, high, low);
+    this.#records -= 1;
+    const rest = this.#low - low;
+    this.#low = rest >>> 0;
+    this.#high = (this.#high - high - (rest < 0 ? 1 : 0)) >>> 0;
   }
 
   /** Adds the keys of another tally, which must have no key in common with this one. */
@@ -69,13 +72,6 @@ export class KeyTally {
     const sum = this.#low + low;
     this.#low = sum >>> 0;
     this.#high = (this.#high + high + (sum >= TWO_TO_32 ? 1 : 0)) >>> 0;
-  }
-
-  #less(records: number, high: number, low: number): void {
-    this.#records -= records;
-    const rest = this.#low - low;
-    this.#low = rest >>> 0;
-    this.#high = (this.#high - high - (rest < 0 ? 1 : 0)) >>> 0;
   }
 }
 

@@ -2,8 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import avro from 'avsc';
-import { loadSchema } from '../avro/avro-schema.ts';
-import type { FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
+import { loadSchema, type FieldSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
 /**

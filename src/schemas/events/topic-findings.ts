@@ -58,15 +58,10 @@ export function topicFindings(
   const { partitions, replication, settings } = found;
   const findings: TopicFinding[] = [];
   const add = (isRefused: boolean) => {
-    return (setting: string, is: string | number, wanted: string | number, why: string) =>
-      void findings.push({
-        topic,
-        setting,
-        found: String(is),
-        wanted: String(wanted),
-        why,
-        isRefused,
-      });
+    return (setting: string, is: string | number, wanted: string | number, why: string) => {
+      const values = { found: String(is), wanted: String(wanted) };
+      findings.push({ topic, setting, ...values, why, isRefused });
+    };
   };
   const [refuse, doubt] = [add(true), add(false)];
   /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
@@ -148,11 +143,8 @@ export function topicFindings(
 const ALL_SETTINGS = 'settings';
 
 /** Returns the finding for a topic whose settings this Kafka user has no right to see. */
-export function hiddenSettingsFindings({
-  topic,
-  configEntries,
-  required,
-}: TopicSpec): TopicFinding {
+export function hiddenSettingsFindings(spec: TopicSpec): TopicFinding {
+  const { topic, configEntries, required } = spec;
   const wanted = configEntries
     .filter(({ name }) => required.includes(name))
     .map(({ name, value }) => `${name}=${value}`)
@@ -169,27 +161,23 @@ const DATA_LOSS_TEXTS = {
 
 /** Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings; empty if there are none. */
 export function repairCommands(findings: readonly TopicFinding[]): string {
-  const isSetting = ({ setting }: TopicFinding) =>
-    CHECKED_SETTINGS.some((name) => name === setting);
+  const names: readonly string[] = CHECKED_SETTINGS;
   const alter = ({ topic, setting, wanted }: TopicFinding) =>
     `kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name ${topic} --add-config ${setting}=${wanted}`;
-  return findings.filter(isSetting).map(alter).join(' && ');
+  return findings
+    .filter(({ setting }) => names.includes(setting))
+    .map(alter)
+    .join(' && ');
 }
 
 /** Formats a difference between a topic and its specification as part of a log or error message. */
-export function findingText({
-  topic,
-  setting,
-  found,
-  wanted,
-  why,
-  isRefused,
-}: TopicFinding): string {
+export function findingText(finding: TopicFinding): string {
+  const { topic, setting, found, wanted, why } = finding;
   if (setting === ALL_SETTINGS) {
     return `the settings of ${topic} are not shown to this user, ${wanted} is needed: ${why}`;
   }
   const is = setting === 'partitions' ? `${found} partitions` : `${setting}=${found}`;
-  return isRefused
+  return finding.isRefused
     ? `${topic} has ${is}, it must be ${wanted} (${why})`
     : `${topic} has ${is}, ${wanted} is wanted: ${why}`;
 }

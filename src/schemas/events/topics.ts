@@ -82,13 +82,10 @@ export interface ListTopics {
 }
 
 /** Returns the names of the topics that contain events of lists: of their records, then of their status changes. */
-export function eventTopics(
-  { records, statusChanges }: Pick<TopicNames, 'records' | 'statusChanges'>,
-  lists: readonly ListTopics[],
-): string[] {
+export function eventTopics(names: TopicNames, lists: readonly ListTopics[]): string[] {
   return [
-    ...lists.map(({ name }) => records(name)),
-    ...lists.flatMap(({ statuses }) => (statuses ? [statusChanges(statuses)] : [])),
+    ...lists.map(({ name }) => names.records(name)),
+    ...lists.flatMap(({ statuses }) => (statuses ? [names.statusChanges(statuses)] : [])),
   ];
 }
 
@@ -110,13 +107,13 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, sharedPrefix, isFleet = false, lists, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);
   const { cursors, signals, ledger, certificates, fleet } = names;
-  const shared = [cursors, signals, ledger, certificates, fleet];
   const spec = (
     topic: string,
     cleanupPolicy: CleanupPolicy,
     settings: Readonly<Record<string, number | string>>,
     numPartitions: number,
-    of?: Pick<TopicSpec, 'resource' | 'copartitionedWith'>,
+    resource?: string,
+    copartitionedWith?: string,
   ): TopicSpec => ({
     topic,
     numPartitions,
@@ -136,29 +133,21 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     isReadBack: cleanupPolicy === 'compact' || topic === signals,
     cleanupPolicy,
     // An acknowledgement must follow its signal, and cursors and ledgers are read by scanning a single partition.
-    fixedPartitions: shared.includes(topic),
-    resource: of?.resource,
-    copartitionedWith: of?.copartitionedWith,
+    fixedPartitions: [cursors, signals, ledger, certificates, fleet].includes(topic),
+    resource,
+    copartitionedWith,
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
   // To find a cursor the service reads the whole topic, so the topic has one partition and is compacted often.
   const oftenCompacted = { 'segment.ms': 10 * MINUTE_MS };
   return [
-    ...lists.map(({ name: resource }) =>
-      spec(names.records(resource), 'compact', history, partitions, {
-        resource,
-        copartitionedWith: undefined,
-      }),
-    ),
-    ...lists.flatMap(({ name: resource, statuses }) =>
-      statuses
-        ? spec(names.statusChanges(statuses), 'delete', UNLIMITED_RETENTION, partitions, {
-            resource,
-            copartitionedWith: names.records(resource),
-          })
-        : [],
-    ),
+    ...lists.map(({ name }) => spec(names.records(name), 'compact', history, partitions, name)),
+    ...lists.flatMap(({ name, statuses }) => {
+      if (!statuses) return [];
+      const topic = names.statusChanges(statuses);
+      return spec(topic, 'delete', UNLIMITED_RETENTION, partitions, name, names.records(name));
+    }),
     spec(names.deadLetters, 'delete', {}, 1),
     spec(cursors, 'compact', oftenCompacted, 1),
     spec(signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),

@@ -89,11 +89,6 @@ export function textOfAnyBytes(bytes: Buffer): string {
   return bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
 }
 
-interface Element<T> {
-  readonly value: T;
-  readonly end: number;
-}
-
 /**
  * Result of the function `read` that is passed to {@link pageElements}: values for one or more adjacent elements of a page's array of
  * records, and the index in the page of the first byte after these elements.
@@ -101,14 +96,6 @@ interface Element<T> {
 export interface Elements<T> {
   readonly values: readonly T[];
   readonly end: number;
-}
-
-/** A page in two parts: the decoded elements of its array of records, and the JSON around them. */
-interface PageElements<T> {
-  /** The values that the callback of {@link pageElements} returned for the elements of the page's array of records, in order. */
-  readonly elements: readonly T[];
-  /** The page as JSON text, with an empty array of records. */
-  readonly rest: string;
 }
 
 /**
@@ -125,13 +112,14 @@ const STEP_BYTES = 2 ** 19;
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
  * @param read Called with the index of an element's first byte. Returns values for this element and any number of elements directly after
  * it, and the index after the last of these elements (for JSON, {@link endOfValue} computes it).
- * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
+ * @returns `elements`, the values that `read` returned, in order; and `rest`, the page as JSON text with an empty array of records.
+ * Undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */
 export function* pageElements<T>(
   page: Buffer,
   path: readonly string[],
   read: (at: number) => Elements<T>,
-): Generator<void, PageElements<T> | undefined> {
+): Generator<void, { elements: readonly T[]; rest: string } | undefined> {
   const names = path.map((name) => Buffer.from(JSON.stringify(name)));
   const found = yield* elementsIn(page, skipSpace(page, 0), names, read);
   if (!found || skipSpace(page, found.after) < page.length) return undefined;
@@ -162,10 +150,8 @@ function* elementsIn<T>(
   [next, ...path]: readonly Buffer[],
   read: (at: number) => Elements<T>,
 ): Generator<void, FoundArray<T> | undefined> {
-  if (!next) {
-    if (page[start] !== OPEN_ARRAY) return undefined;
-    return yield* arrayElements(page, start + 1, read);
-  }
+  if (!next)
+    return page[start] === OPEN_ARRAY ? yield* arrayElements(page, start + 1, read) : undefined;
   if (page[start] !== OPEN_OBJECT) return undefined;
   let found: FoundArray<T> | undefined;
   let at = start;
@@ -221,7 +207,7 @@ function* arrayElements<T>(
 }
 
 /** Parses the JSON value that begins at index `at`; `end` is the index after it. @throws SyntaxError when it isn't JSON in UTF-8. */
-export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
+export function parsedElement(page: Buffer, at: number): { value: JsonValue; end: number } {
   const end = endOfValue(page, at);
   return { value: parseJson(jsonText(page.subarray(at, end))), end };
 }

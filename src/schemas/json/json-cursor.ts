@@ -41,25 +41,6 @@ export class JsonCursor {
   }
 
   /**
-   * Index of the closing quote of the string at the cursor if it is valid UTF-8 without escapes, so that its bytes are its text; else -1.
-   */
-  #endOfPlainText(): number {
-    const { page } = this;
-    if (page[this.at] !== QUOTE) return -1;
-    const start = this.at + 1;
-    let at = start;
-    let all = 0;
-    let byte = page[at]!;
-    while (byte !== QUOTE) {
-      // JSON strings hold no raw control characters; past the end of the page `byte` is undefined.
-      if (!(byte >= SPACE) || byte === BACKSLASH) return -1;
-      all |= byte;
-      byte = page[++at]!;
-    }
-    return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
-  }
-
-  /**
    * Index of the closing quote if there is a quote at the cursor and another quote after `bytes` more bytes; else -1. The bytes between the
    * quotes are not validated.
    */
@@ -101,12 +82,22 @@ export class JsonCursor {
     }
   }
 
+  /** Reads the string at the cursor if it is valid UTF-8 without escapes. Else returns undefined, without moving the cursor. */
   #plainText(): string | undefined {
-    const end = this.#endOfPlainText();
-    if (end < 0) return undefined;
-    const text = this.page.toString('utf8', this.at + 1, end);
-    this.at = end + 1;
-    return text;
+    const { page } = this;
+    const start = this.at + 1;
+    let at = start;
+    let all = 0;
+    let byte = page[at]!;
+    while (byte !== QUOTE) {
+      // JSON strings hold no raw control characters; past the end of the page `byte` is undefined.
+      if (!(byte >= SPACE) || byte === BACKSLASH) return undefined;
+      all |= byte;
+      byte = page[++at]!;
+    }
+    if (all > LAST_ASCII && !isUtf8(page.subarray(start, at))) return undefined;
+    this.at = at + 1;
+    return page.toString('utf8', start, at);
   }
 
   /**

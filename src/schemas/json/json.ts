@@ -30,12 +30,7 @@ export class JsonNumber {
 
 /** Whether a value is a JSON object: not an array, null or a {@link JsonNumber}. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof JsonNumber)
-  );
+  return isContainer(value) && !Array.isArray(value);
 }
 
 /** Returns the value of an object's own member; undefined if it has none with this name. */
@@ -72,12 +67,7 @@ export function stringifyJson(value: JsonValue): string {
 
 /** Returns the text of {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
 export function canonicalJson(value: JsonValue): string {
-  return write(value, sortedKeys);
-}
-
-function sortedKeys(object: JsonObject): string[] {
-  const keys = Object.keys(object);
-  return keys.length > 1 ? keys.sort() : keys;
+  return write(value, (object) => Object.keys(object).sort());
 }
 
 /**
@@ -198,8 +188,9 @@ function write(root: JsonValue, keysOf: (object: JsonObject) => string[]): strin
   return text;
 }
 
-const isContainer = (value: JsonValue): value is JsonValue[] | JsonObject =>
-  typeof value === 'object' && value !== null && !(value instanceof JsonNumber);
+function isContainer(value: JsonValue | undefined): value is JsonValue[] | JsonObject {
+  return typeof value === 'object' && value !== null && !(value instanceof JsonNumber);
+}
 
 function leafText(value: null | boolean | number | string | JsonNumber): string {
   if (typeof value === 'string') return quoted(value);
@@ -216,7 +207,7 @@ const TO_ESCAPE = /["\\\x00-\x1f\ud800-\udfff]/;
 
 /** Returns a member name as a reference token of a JSON Pointer (RFC 6901), with its leading slash: `/a~1b` for `a/b`. */
 export function pointerStep(name: string): string {
-  return `/${name.includes('~') || name.includes('/') ? escape(name) : name}`;
+  return `/${/[~/]/.test(name) ? name.replaceAll('~', '~0').replaceAll('/', '~1') : name}`;
 }
 
 /** Splits a JSON Pointer into its unescaped member names. */
@@ -240,21 +231,16 @@ export function valueAt(
   return at;
 }
 
-function escape(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
-}
-
 /**
  * Sets the value at a JSON Pointer within `value` to `part`, creates missing objects on the way, and returns the result. Modifies `value`
  * in place; for the empty pointer returns `part`.
  */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;
-  const steps = pointer.split('/');
-  const last = unescape(steps.pop()!);
+  const names = pointerNames(pointer);
+  const last = names.pop()!;
   let parent = value as JsonObject;
-  for (let depth = 1; depth < steps.length; depth++) {
-    const name = unescape(steps[depth]!);
+  for (const name of names) {
     let child = getOwn(parent, name);
     if (typeof child !== 'object' || child === null) setOwn(parent, name, (child = {}));
     parent = child as JsonObject;

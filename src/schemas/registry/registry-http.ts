@@ -39,11 +39,7 @@ export interface BearerTokens {
   readonly forget: (value: string) => void;
 }
 
-/** A schema registry's response: a 2xx (`exists` is true), or a 404 with the registry's own `error_code`. */
-export interface RegistryResponse {
-  readonly exists: boolean;
-  readonly body: Readonly<Record<string, unknown>>;
-}
+type ResponseBody = NonNullable<ReturnType<typeof objectIn>>;
 
 const SERVER = {
   address: 'SCHEMA_REGISTRY_URL',
@@ -83,10 +79,8 @@ const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 
 /** HTTP client of a schema registry. Its only state is its connections. */
 export class RegistryHttp {
-  readonly #token: RegistryOptions['token'];
-  readonly #headers: RegistryOptions['headers'];
-  readonly #origin: string;
-  readonly #protocol: string;
+  readonly #options: RegistryOptions;
+  readonly #url: URL;
   readonly #base: string;
   /** `Authorization` header with user name and password; undefined without them. */
   readonly #basicAuth: string | undefined;
@@ -94,10 +88,8 @@ export class RegistryHttp {
 
   constructor(options: RegistryOptions) {
     const url = new URL(options.url);
-    this.#token = options.token;
-    this.#headers = options.headers;
-    this.#origin = url.origin;
-    this.#protocol = url.protocol;
+    this.#options = options;
+    this.#url = url;
     this.#base = url.pathname.replace(/\/+$/, '');
     const username = options.username ?? decodeURIComponent(url.username);
     const password = options.password ?? decodeURIComponent(url.password);
@@ -113,7 +105,7 @@ export class RegistryHttp {
   }
 
   /**
-   * Sends one request to the registry.
+   * Sends one request to the registry. Returns the response: a 2xx (`exists` is true), or a 404 with the registry's own `error_code`.
    *
    * @param about The subject or schema id that the request concerns, for error messages.
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response than a 2xx or
@@ -124,10 +116,10 @@ export class RegistryHttp {
     path: string,
     about: string,
     body?: object,
-  ): Promise<RegistryResponse> {
-    const { status, text } = await this.#authorized((authorization) =>
-      this.#send(method, path, body, authorization),
-    );
+  ): Promise<{ readonly exists: boolean; readonly body: ResponseBody }> {
+    const send = (authorization: string | undefined) =>
+      this.#send(method, path, body, authorization);
+    const { status, text } = await this.#authorized(send);
     const parsed = objectIn(text);
     const exists = status >= 200 && status < 300;
     if (parsed && (exists || (status === 404 && 'error_code' in parsed)))
@@ -139,10 +131,11 @@ export class RegistryHttp {
     return this.#connections.destroy();
   }
 
-  async #authorized(
-    send: (authorization: string | undefined) => Promise<HttpAnswer>,
-  ): Promise<HttpAnswer> {
-    const token = this.#token;
+  /** Calls `send` with the value of the header `Authorization`, again with a new token if the registry refuses an OAuth token. */
+  async #authorized<T extends { readonly status: number }>(
+    send: (authorization: string | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { token } = this.#options;
     if (token === undefined) return send(this.#basicAuth);
     if (typeof token === 'string') return send(`Bearer ${token}`);
     let { value } = await token.get();
@@ -162,10 +155,10 @@ export class RegistryHttp {
     path: string,
     body: object | undefined,
     authorization: string | undefined,
-  ): Promise<HttpAnswer> {
+  ) {
     try {
       const answer = await this.#connections.request({
-        origin: this.#origin,
+        origin: this.#url.origin,
         path: this.#base + path,
         method,
         headers: {
@@ -173,30 +166,30 @@ export class RegistryHttp {
           accept: `${MEDIA_TYPE}, application/json`,
           'content-type': MEDIA_TYPE,
           ...(authorization !== undefined && { authorization }),
-          ...this.#headers,
+          ...this.#options.headers,
         },
         body: body ? JSON.stringify(body) : null,
       });
       return { status: answer.statusCode, text: await answer.body.text() };
     } catch (cause) {
-      throw httpError(cause, { ...SERVER, who: this.#name, protocol: this.#protocol });
+      throw httpError(cause, { ...SERVER, who: this.#name, protocol: this.#url.protocol });
     }
   }
 
   /** The registry's address in error messages, without the credentials that the URL may contain. */
   get #name(): string {
-    return `the schema registry at ${this.#origin}${this.#base}`;
+    return `the schema registry at ${this.#url.origin}${this.#base}`;
   }
 
-  #refusal(about: string, status: number, body: RegistryResponse['body'] | undefined) {
+  #refusal(about: string, status: number, body: ResponseBody | undefined) {
     const isFromElsewhere = status === 404 || (status >= 200 && status < 300);
-    const isFromTlsPort = this.#protocol === 'http:' && status === 400 && body === undefined;
+    const isFromTlsPort = this.#url.protocol === 'http:' && status === 400 && body === undefined;
     // A TLS port answers plain HTTP with a 400 without JSON, if at all.
     const advice = isFromTlsPort
       ? ifTls(SERVER.address)
       : isFromElsewhere
         ? pathAdvice(this.#base)
-        : adviceOn(status, this.#token);
+        : adviceOn(status, this.#options.token);
     const reason = errorMessageIn(body) ?? (isFromElsewhere ? NOT_A_REGISTRY : undefined);
     const details = [reason, advice].filter((part) => part !== undefined).join(': ');
     const isTransient = status === 408 || status === 429 || status >= 500;
@@ -207,11 +200,6 @@ export class RegistryHttp {
       { context: { status, ...(typeof errorCode === 'number' && { errorCode }) } },
     );
   }
-}
-
-interface HttpAnswer {
-  readonly status: number;
-  readonly text: string;
 }
 
 /** Returns advice for the error message after a response that isn't from a registry: check the path in the URL. */
@@ -225,7 +213,7 @@ function pathAdvice(base: string): string {
  * Returns the error message of a registry's response, as one line; undefined if the response has none. Confluent and Apicurio call it
  * `message`; Karapace uses `reason` or `detail` for missing credentials or rights.
  */
-function errorMessageIn(answer: RegistryResponse['body'] | undefined): string | undefined {
+function errorMessageIn(answer: ResponseBody | undefined): string | undefined {
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
   const text = texts.find((each) => typeof each === 'string');
   return text?.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);

@@ -150,10 +150,20 @@ class RegistryClient implements Registry {
   async #send(subject: string, schema: string): Promise<number> {
     await this.#makeCompatible(subject);
     const version = { schemaType: 'AVRO', schema };
-    const { body } = await retryOnConflict(() =>
-      this.#http.request('POST', versionsPath(subject), subject, version),
-    );
+    const { body } = await this.#change('POST', versionsPath(subject), subject, version);
     return integer(body.id, subject);
+  }
+
+  /**
+   * Sends a request that changes a subject, and repeats it once after the status 409: if two clients create a subject at the same time, a
+   * registry may refuse one of them with it.
+   */
+  async #change(method: string, path: string, subject: string, body: object) {
+    const send = () => this.#http.request(method, path, subject, body);
+    return send().catch((error: unknown) => {
+      if (error instanceof CellarstreamError && error.context.status === CONFLICT) return send();
+      throw error;
+    });
   }
 
   async #makeCompatible(subject: string): Promise<void> {
@@ -161,9 +171,7 @@ class RegistryClient implements Registry {
     if (own === COMPATIBILITY) return;
     try {
       const wanted = { compatibility: COMPATIBILITY };
-      const { exists } = await retryOnConflict(() =>
-        this.#http.request('PUT', configPath(subject), subject, wanted),
-      );
+      const { exists } = await this.#change('PUT', configPath(subject), subject, wanted);
       if (!exists)
         throw registryRefusal(
           `${subject}: the schema registry can't set the compatibility level ${COMPATIBILITY} for this subject`,
@@ -258,24 +266,10 @@ function levelAdvice(current: string | undefined): string {
   );
 }
 
-function configPath(subject: string): string {
-  return `/config/${encodeURIComponent(subject)}`;
-}
+const configPath = (subject: string): string => `/config/${encodeURIComponent(subject)}`;
 
-/**
- * Repeats a request to the schema registry once after the status 409. If two clients create a subject at the same time, a registry may
- * refuse one of them with it.
- */
-function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
-  return ask().catch((error: unknown) => {
-    if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();
-    throw error;
-  });
-}
-
-function versionsPath(subject: string): string {
-  return `/subjects/${encodeURIComponent(subject)}/versions`;
-}
+const versionsPath = (subject: string): string =>
+  `/subjects/${encodeURIComponent(subject)}/versions`;
 
 /** Returns the cached result for a key, or runs `work` and caches its promise for concurrent and later callers. Failures are not cached. */
 function memoized<K, T>(

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
 import { PathTree } from '../../../src/schemas/avro/encoding-residue.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { everyKind } from './every-type.ts';
 
-const codec = createRecordCodec(everyKind);
+const codec = new RecordCodec(everyKind);
 /** The pointers in an image of a record whose `parts` are null at these places. */
 const nullsOf = (parts: readonly (null | object)[]): string[] =>
   (codec.type.fromBuffer(codec.encode({ parts: parts as [] })) as { nulls: string[] }).nulls;

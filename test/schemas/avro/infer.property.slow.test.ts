@@ -5,8 +5,7 @@ import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { RECORD, RESOURCE, steps } from './infer-pages.ts';
 import { inOneForm, turned } from './odd-records.ts';
 import { scaled } from '../../support/scale.ts';
@@ -22,7 +21,7 @@ describe.each([
     fc.assert(
       fc.property(steps(start, 3), (chain) => {
         for (const { page, schema } of chain) {
-          const codec = createRecordCodec(schema);
+          const codec = new RecordCodec(schema);
           for (const record of page) {
             expect(canonicalJson(codec.decode(codec.encode(record)))).toBe(rebuilt(record));
           }
@@ -52,7 +51,7 @@ describe.each([
     fc.assert(
       fc.property(steps(start, 2), RECORD, (chain, stranger) => {
         for (const { page, schema } of chain) {
-          const codec = createRecordCodec(schema);
+          const codec = new RecordCodec(schema);
           for (const record of [...page, stranger]) {
             let isTold = false;
             codec.encode(record, () => (isTold = true));
@@ -96,7 +95,7 @@ describe.each([
   it('republishes nothing: an image of any version, rebuilt, is what the record is in a later one', () => {
     fc.assert(
       fc.property(steps(start, 3), RECORD, (chain, stranger) => {
-        const codecs = chain.map(({ schema }) => createRecordCodec(schema));
+        const codecs = chain.map(({ schema }) => new RecordCodec(schema));
         const records = [...chain.flatMap(({ page }) => page), stranger];
         forPairs(codecs, (older, newer) => {
           for (const record of records) {
@@ -112,7 +111,7 @@ describe.each([
   it('is read across versions, both ways', () => {
     fc.assert(
       fc.property(steps(start, 4), (chain) => {
-        const codecs = chain.map(({ schema }) => createRecordCodec(schema));
+        const codecs = chain.map(({ schema }) => new RecordCodec(schema));
         const records = chain.flatMap(({ page }) => page);
         forPairs(codecs, (older, newer) => {
           const [forward, backward] = [reader(newer, older), reader(older, newer)];

@@ -9,7 +9,7 @@ import { growSchema, MAX_FIELDS } from '../../../src/schemas/avro/infer.ts';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { MAX_PART_FIELDS } from '../../../src/schemas/avro/shape.ts';
 
 const options = { resource: 'wine-clubs', keyFields: ['id'] };
@@ -42,7 +42,7 @@ const nameOf = (schema: RecordSchema, key: string) =>
   schema.fields.find(({ name, json }) => (json ?? name) === key)?.name;
 
 const unmappedOf = (schema: RecordSchema, record: JsonObject): unknown => {
-  const codec = createRecordCodec(schema);
+  const codec = new RecordCodec(schema);
   return (codec.type.fromBuffer(codec.encode(record)) as { unmapped: object }).unmapped;
 };
 
@@ -122,7 +122,7 @@ describe('the type of a field', () => {
     const part = grown([{ list: [{ a: 1 }], part: { a: 1 } }]);
     const turned = [{ list: { b: 1 } }, { list: [[{ b: 1 }]] }, { part: [{ b: 1 }] }];
     expect(grown(turned, part)).toBe(part);
-    const codec = createRecordCodec(schema);
+    const codec = new RecordCodec(schema);
     for (const record of records) {
       expect(codec.decode(codec.encode(record))).toEqual(record);
     }
@@ -131,7 +131,7 @@ describe('the type of a field', () => {
   it.each(['2024-05-01T12:00:00Z', '2024-05-01T12:00:00.5Z', '2024-05-01T12:00:00.000+00:00'])(
     'an instant that later comes as %s keeps its text',
     (a) => {
-      const codec = createRecordCodec(grownBy('2024-05-01T12:00:00.000Z'));
+      const codec = new RecordCodec(grownBy('2024-05-01T12:00:00.000Z'));
 
       expect(codec.decode(codec.encode({ a }))).toEqual({ a });
       expect(codec.type.fromBuffer(codec.encode({ a }))).toMatchObject({

@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { addFields } from '../../../src/schemas/avro/merge-schema.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { RESOURCE, steps } from './infer-pages.ts';
 import { inOneForm, oddRecords } from './odd-records.ts';
 import { scaled } from '../../support/scale.ts';
@@ -220,7 +220,7 @@ describe('any two schemas', { timeout: 30_000 }, () => {
     );
     fc.assert(
       fc.property(records, ([[base, both], page]) => {
-        const [older, newer] = [createRecordCodec(base), createRecordCodec(both)];
+        const [older, newer] = [new RecordCodec(base), new RecordCodec(both)];
         const resolver = newer.type.createResolver(older.type);
         const back = older.type.createResolver(newer.type);
         for (const one of page) {

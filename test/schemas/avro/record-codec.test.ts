@@ -4,7 +4,7 @@ import type { AvroType } from '../../../src/schemas/avro/avro-schema.ts';
 import { canonicalJson, JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { everyKind, imageSchema, nullable } from './every-type.ts';
 import { inOneForm, oddRecords, turned } from './odd-records.ts';
 import { scaled } from '../../support/scale.ts';
@@ -13,7 +13,7 @@ describe.each([
   ['orders', orderSchema],
   ['every kind of field', everyKind],
 ])('%s', (_, schema) => {
-  const codec = createRecordCodec(schema);
+  const codec = new RecordCodec(schema);
 
   it('rebuilds any record', () => {
     fc.assert(
@@ -67,8 +67,8 @@ describe.each([
   });
 });
 
-describe('createRecordCodec', () => {
-  const codec = createRecordCodec(everyKind);
+describe('RecordCodec', () => {
+  const codec = new RecordCodec(everyKind);
   /** The image as a reader of the topic sees it, without the fields that are null. */
   const image = (record: JsonObject): Record<string, unknown> => {
     const value = codec.type.fromBuffer(codec.encode(record)) as Record<string, unknown>;
@@ -244,7 +244,7 @@ describe('createRecordCodec', () => {
       ...types,
       fields: [nullable('proto', 'string', '__proto__'), ...types.fields],
     };
-    const named = createRecordCodec(schema);
+    const named = new RecordCodec(schema);
     const nothing = { toString: null, constructor: null, hasOwnProperty: null };
     const rebuilt = (text: string) =>
       canonicalJson(named.decode(named.encode(parseJson(text) as JsonObject)));
@@ -328,14 +328,14 @@ describe('createRecordCodec', () => {
   ])('refuses a schema with %s', (_, type) => {
     const schema = { ...everyKind, fields: [{ name: 'a', type }, ...everyKind.fields.slice(-2)] };
 
-    expect(() => createRecordCodec(schema)).toThrow(TypeError);
+    expect(() => new RecordCodec(schema)).toThrow(TypeError);
   });
 
   it('refuses a field that avsc can not set', () => {
-    expect(() => createRecordCodec(imageSchema({ ['__proto__']: 'string' }))).toThrow(TypeError);
+    expect(() => new RecordCodec(imageSchema({ ['__proto__']: 'string' }))).toThrow(TypeError);
     const twice = [nullable('a', 'string', 'x'), nullable('b', 'string', 'x')];
     const fields = [...twice, ...imageSchema({}).fields];
-    expect(() => createRecordCodec({ ...imageSchema({}), fields })).toThrow(
+    expect(() => new RecordCodec({ ...imageSchema({}), fields })).toThrow(
       'Value: two fields of this Avro schema have the same name in JSON',
     );
   });
@@ -343,6 +343,6 @@ describe('createRecordCodec', () => {
   it('refuses a schema that does not end with nulls and unmapped', () => {
     const schema = { ...everyKind, fields: everyKind.fields.slice(0, -1) };
 
-    expect(() => createRecordCodec(schema)).toThrow(TypeError);
+    expect(() => new RecordCodec(schema)).toThrow(TypeError);
   });
 });

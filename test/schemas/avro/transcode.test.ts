@@ -4,9 +4,9 @@ import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/js
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
 import { parsedElement } from '../../../src/schemas/json/json-bytes.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
-import type { RecordCodec, Transcoded } from '../../../src/schemas/avro/record-codec.ts';
+import type { Transcoded } from '../../../src/schemas/avro/record-codec.ts';
 import { Chance } from '../../support/chance.ts';
 import { SentNumber } from '../../integration/support/json-model.ts';
 import type { Json } from '../../integration/support/json-model.ts';
@@ -95,7 +95,7 @@ describe.each([
   ['orders', orderSchema, ['order_number', 'updated_at', 'order_items', 'no such field']],
   ['every kind of field', everyKind, ['label', 'count', 'any', 'at', 'day', 'part', 'parts']],
 ])('transcode: %s', (_, schema, wanted) => {
-  const codec = createRecordCodec(schema);
+  const codec = new RecordCodec(schema);
 
   it('makes of any text what it makes of the parsed record', () => {
     fc.assert(
@@ -133,7 +133,7 @@ describe.each([
 });
 
 describe('transcode', () => {
-  const codec = createRecordCodec(everyKind);
+  const codec = new RecordCodec(everyKind);
   const long = 'x'.repeat(3_000);
   const items = (count: number) => Array.from({ length: count }, (_, nth) => ({ nulls: nth }));
 
@@ -292,7 +292,7 @@ describe('transcode', () => {
       for (const text of ['x'.repeat(length), 'ü'.repeat(length)]) {
         const record = { flag: true, label: text, count: 1, times: [], any: text };
         for (const one of [record, Object.fromEntries(Object.entries(record).reverse())]) {
-          const fresh = createRecordCodec(everyKind); // its buffer is as small as ever
+          const fresh = new RecordCodec(everyKind); // its buffer is as small as ever
           const { image } = fresh.transcode(Buffer.from(JSON.stringify(one)), 0, fields([]))!;
           expect(image.equals(codec.encode(record))).toBe(true);
         }
@@ -341,7 +341,7 @@ describe('transcode', () => {
 
   it('gives wanted fields by any name', () => {
     const schemas = [nullable('proto', 'long', '__proto__'), nullable('a', 'long')];
-    const named = createRecordCodec({
+    const named = new RecordCodec({
       ...everyKind,
       fields: [...schemas, ...everyKind.fields.slice(-2)],
     });
@@ -366,7 +366,7 @@ describe('transcode', () => {
   it('tells names by their bytes', () => {
     const names = ['a', 'ab', 'é', 'a"b', 'a\\b', 'A'];
     const fields = names.map((name, nth) => nullable(`f${nth}`, 'long', name));
-    const named = createRecordCodec({
+    const named = new RecordCodec({
       ...everyKind,
       fields: [...fields, ...everyKind.fields.slice(-2)],
     });

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { orderSchema } from '../../../src/description/wine/order.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { WINDOW_BYTES } from '../../../src/schemas/avro/transcoder/layout.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
@@ -44,8 +43,8 @@ const wide = (count: number): RecordSchema =>
   imageSchema(Object.fromEntries(Array.from({ length: count }, (_, nth) => [`f${nth}`, 'long'])));
 
 describe('what the transcoder holds at once', () => {
-  const orders = createRecordCodec(orderSchema);
-  const kinds = createRecordCodec(everyKind);
+  const orders = new RecordCodec(orderSchema);
+  const kinds = new RecordCodec(everyKind);
 
   it('goes on where the window ends, in two pages by turns, as if it had no end', () => {
     const [seed, numRuns] = [1, scaled(1, 10)];
@@ -128,7 +127,7 @@ describe('what the transcoder holds at once', () => {
       [1_000, 0],
       [5_000, 1],
     ] as const) {
-      const codec = createRecordCodec(wide(count));
+      const codec = new RecordCodec(wide(count));
       const record = Object.fromEntries([
         ['f7', 1],
         [`f${count - 1}`, 2],
@@ -147,7 +146,7 @@ describe('what the transcoder holds at once', () => {
 
 describe('what the transcoder leaves out', () => {
   it('fills in what is odd in fields and items that change their order', () => {
-    const codec = createRecordCodec(
+    const codec = new RecordCodec(
       imageSchema({
         a: 'string',
         b: {

@@ -11,12 +11,12 @@ import type { ChangeEvent, ChangeFacts, Op } from '../../../src/schemas/events/e
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { oddRecords } from '../avro/odd-records.ts';
 import { orderSource } from '../../support/event-source.ts';
 
-const values = createRecordCodec(orderSchema);
+const values = new RecordCodec(orderSchema);
 const codec = createEnvelopeCodec(orderSchema, 'orders');
 
 const facts: ChangeFacts = {

@@ -2,7 +2,7 @@ import { map, Subject } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { parseJson, stringifyJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
 import { statusChanges } from '../../../src/streams/diff/status-changes.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
@@ -199,7 +199,7 @@ describe('diff', () => {
         n: 1,
         order_edit: [{ created_at, status: 'open', notes }],
       });
-      const codec = createRecordCodec(orderSchema);
+      const codec = new RecordCodec(orderSchema);
       const found = differences([page(order('a')), page(order('b'))], { codec });
       const [change] = found[1]!.changes;
       expect(statusChanges(change!, ORDERS)).toEqual([]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { packRun, unpackRun } from '../../../src/state/run-entries.ts';
+import { packRun, StoredRun } from '../../../src/state/run-entries.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOrderAfter, mayBeCut } from '../../../src/streams/paging/reading-proofs.ts';
 import type { KeyOrder } from '../../../src/streams/paging/reading-proofs.ts';
@@ -11,8 +11,8 @@ const record = (key: string) => PageRecord.ofJson({ id: key }, { key });
 const run = (...keys: readonly string[]) => {
   const members = keys.map((key, at) => ({ key, at, end: at + 1, updatedAt: null }));
   const [id, digest] = ['12345678', '1234567890abcdef'];
-  const packed = packRun({ id, digest, length: keys.length, members });
-  return new PageRun(unpackRun(id, packed), new Body(Buffer.alloc(keys.length)), 0);
+  const packed = packRun(id, { id, digest, length: keys.length, members });
+  return new PageRun(new StoredRun(id, packed), new Body(Buffer.alloc(keys.length)), 0);
 };
 const orderOf = (...parts: ConstructorParameters<typeof PageRecords>[0]) =>
   keyOrderAfter(null, new PageRecords(parts));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
-import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { JsonNumber, stringifyJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { encodingDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
@@ -65,7 +65,7 @@ describe.each(FORMATS)('stamps in %s', (name, format) => {
             resource: 'shop',
             keyFields: ['id'],
           });
-          const codec = createRecordCodec(schema);
+          const codec = new RecordCodec(schema);
           const keyFields = ['id'];
           const keyOf = keyOfFields(keyFields);
           const parse = parsingDecoder(keyOf, stamps);

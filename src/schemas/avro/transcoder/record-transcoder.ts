@@ -26,13 +26,12 @@
 
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
-import { writeItem, writeNullable, type TranscodedField, type FieldCodec } from '../field-codec.ts';
+import { writeItem, writeNullable, type TranscodedField } from '../field-codec.ts';
 import type { Place, EncodingResidue } from '../encoding-residue.ts';
 import { COLON, endOfValue } from '../../json/json-bytes.ts';
 import type { JsonCursor } from '../../json/json-cursor.ts';
 import * as layout from './layout.ts';
 
-const ABSENT = -1;
 /**
  * U+FFFD, which a decoder puts in place of invalid UTF-8. A member name with it is ambiguous, because different bytes decode to the same
  * text.
@@ -45,7 +44,8 @@ export class RecordTranscoder {
   readonly #indexes: ReadonlyMap<string, number>;
 
   constructor(fields: readonly TranscodedField[]) {
-    this.#program = new ProgramWriter(fields).program;
+    const program = new Program(fields);
+    this.#program = program.fits ? program : undefined;
     this.#indexes = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
   }
 
@@ -89,9 +89,9 @@ export class RecordTranscoder {
    */
   placeOf(name: string): number {
     const nth = this.#indexes.get(name);
-    if (nth === undefined || !this.#program) return ABSENT;
+    if (nth === undefined || !this.#program) return NOWHERE;
     const at = memory().integer(this.#program.values + nth * INTEGER_BYTES);
-    return at === 0 ? ABSENT : memory().placeOf(at);
+    return at === 0 ? NOWHERE : memory().placeOf(at);
   }
 
   /**
@@ -103,7 +103,7 @@ export class RecordTranscoder {
     const step = this.#stepAt(note, last);
     residue.goTo(this.#placeAt(note, last, residue.record), step);
     begin(source, note);
-    const codec = this.#program!.codecs[memory().integer(note + layout.NOTE_OF)]!;
+    const { codec } = this.#program!.types[memory().integer(note + layout.NOTE_OF)]!;
     const write = typeof step === 'number' ? writeItem : writeNullable;
     write(codec, source.value(), out, residue);
     return hasEnded(source, note);
@@ -152,7 +152,7 @@ export class RecordTranscoder {
 
   #stepAt(note: number, nth: number): string | number {
     const step = memory().integer(note + layout.NOTE_STEPS + nth * INTEGER_BYTES);
-    return step < 0 ? ~step : this.#program!.steps[step]!;
+    return step < 0 ? ~step : this.#program!.types[step]!.step;
   }
 }
 
@@ -175,51 +175,39 @@ function hasEnded(source: JsonCursor, note: number): boolean {
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
-/** A schema in the binary form that `wasm/transcode.ts` reads. */
-interface Program {
-  readonly bytes: Buffer;
-  readonly root: number;
-  /** Address of an array: for each top-level field, where its value begins in the input window ({@link layout.RECORD_VALUES}). */
-  readonly values: number;
-  /** Field codecs by type id, used for values that WebAssembly has left out. */
-  readonly codecs: readonly FieldCodec[];
-  /**
-   * Names of fields as JSON Pointer steps (such as `/price`), by the type id of the field's value. Empty for the type of an array's items,
-   * whose step is an index and not a name.
-   */
-  readonly steps: readonly string[];
-}
+/**
+ * Type of the values of a field or of the items of an array: the codec for values that WebAssembly has left out, and the field's name as a
+ * JSON Pointer step (such as `/price`). The step is empty for the items of an array, whose step is an index and not a name.
+ */
+type ValueType = Pick<TranscodedField, 'codec' | 'step'>;
 
 const INTEGER_BYTES = 4;
 const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
 /**
- * Compiles a schema to a {@link Program}. Writes the parts of the program one after another, from low to high addresses. If the program
- * does not fit into the available memory, its size is still counted, but nothing is written beyond the end.
+ * A schema in the binary form that `wasm/transcode.ts` reads. Its parts are written one after another, from low to high addresses. If the
+ * program does not fit into the available memory, its size is still counted, but nothing is written beyond the end.
  */
-class ProgramWriter {
-  /** The compiled schema; undefined if it exceeds the available memory, at about 1,500 fields. */
-  readonly program: Program | undefined;
-  readonly #bytes = Buffer.alloc(ROOM);
-  readonly #codecs: FieldCodec[] = [];
-  readonly #steps: string[] = [];
-  /**
-   * Number of bytes of the program (compiled schema) that are reserved so far. If it exceeds `ROOM`, the space for the program in
-   * WebAssembly's memory, the schema is too large.
-   */
+class Program {
+  bytes = Buffer.alloc(ROOM);
+  readonly root: number;
+  /** Address of an array: for each top-level field, where its value begins in the input window ({@link layout.RECORD_VALUES}). */
+  readonly values: number;
+  /** The types of values by type id. */
+  readonly types: ValueType[] = [];
+  /** Number of bytes of the program that are reserved so far. */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
-    const root = this.#putRecord(fields);
-    if (this.#length > ROOM) return;
-    this.program = {
-      bytes: Buffer.from(this.#bytes.subarray(0, this.#length)),
-      root,
-      values: this.#bytes.readInt32LE(root + layout.RECORD_VALUES - layout.PROGRAM),
-      codecs: this.#codecs,
-      steps: this.#steps,
-    };
+    this.root = this.#putRecord(fields);
+    this.values = this.bytes.readInt32LE(this.root + layout.RECORD_VALUES - layout.PROGRAM);
+    this.bytes = Buffer.from(this.bytes.subarray(0, this.#length)); // releases the rest of the memory
+  }
+
+  /** Whether the program fits into the available memory. It does not for a schema of more than about 1,500 fields. */
+  get fits(): boolean {
+    return this.#length <= ROOM;
   }
 
   #putRecord(members: readonly TranscodedField[]): number {
@@ -233,35 +221,34 @@ class ProgramWriter {
     this.#put(at + layout.RECORD_WRITTEN, integers(2 * count));
     this.#put(at + layout.RECORD_BEGINS, integers(2 * count + 1));
     this.#put(at + layout.RECORD_NEWEST, integers(count));
-    for (const [nth, { jsonName, codec, step }] of members.entries()) {
+    for (const [nth, member] of members.entries()) {
       this.#put(followers + nth * INTEGER_BYTES, nth + 1);
-      const name = Buffer.from(`${JSON.stringify(jsonName)}:`);
+      const name = Buffer.from(`${JSON.stringify(member.jsonName)}:`);
       const place = this.#reserve(name.length);
-      name.copy(this.#bytes, place - layout.PROGRAM);
+      name.copy(this.bytes, place - layout.PROGRAM);
       const field = at + layout.RECORD_FIELDS + nth * layout.TYPE_BYTES;
       this.#put(field + layout.FIELD_NAME, place);
       this.#put(field + layout.FIELD_NAME_BYTES, name.length);
-      this.#putType(field, codec, step);
+      this.#putType(field, member);
     }
     return at;
   }
 
-  #putType(at: number, codec: FieldCodec, step: string): void {
-    const { transcoded } = codec;
-    this.#put(at + layout.TYPE_KIND, transcoded.kind);
-    this.#put(at + layout.TYPE_ID, this.#codecs.length);
-    this.#codecs.push(codec);
-    this.#steps.push(step);
-    if (transcoded.kind === layout.RECORD) {
-      this.#put(at + layout.TYPE_MORE, this.#putRecord(transcoded.fields));
-    } else if (transcoded.kind === layout.ARRAY) {
-      const items = this.#reserve(layout.TYPE_BYTES);
-      this.#put(at + layout.TYPE_MORE, items);
-      this.#putType(items, transcoded.items, '');
-    } else if (transcoded.kind === layout.DECIMAL) {
-      this.#put(at + layout.TYPE_MORE, transcoded.scale);
+  #putType(at: number, type: ValueType): void {
+    const { kind, fields, items, decimal } = type.codec.transcoded;
+    this.#put(at + layout.TYPE_KIND, kind);
+    this.#put(at + layout.TYPE_ID, this.types.length);
+    this.types.push(type);
+    if (fields) {
+      this.#put(at + layout.TYPE_MORE, this.#putRecord(fields));
+    } else if (items) {
+      const place = this.#reserve(layout.TYPE_BYTES);
+      this.#put(at + layout.TYPE_MORE, place);
+      this.#putType(place, { codec: items, step: '' });
+    } else if (decimal) {
+      this.#put(at + layout.TYPE_MORE, decimal.scale);
       const limit = at + layout.TYPE_LIMIT - layout.PROGRAM;
-      if (this.#length <= ROOM) this.#bytes.writeDoubleLE(10 ** transcoded.precision, limit);
+      if (this.fits) this.bytes.writeDoubleLE(10 ** decimal.precision, limit);
     }
   }
 
@@ -272,7 +259,7 @@ class ProgramWriter {
   }
 
   #put(at: number, value: number): void {
-    if (this.#length <= ROOM) this.#bytes.writeInt32LE(value, at - layout.PROGRAM);
+    if (this.fits) this.bytes.writeInt32LE(value, at - layout.PROGRAM);
   }
 }
 
