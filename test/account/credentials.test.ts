@@ -547,7 +547,7 @@ describe('RefreshTokenFile', () => {
     tokens.begin('first');
     const other = new RefreshTokenFile(path());
     expect(() => other.begin('first')).toThrow(
-      /another process with the state folder .* is renewing/,
+      /being renewed by another process with the same state folder/,
     );
     tokens.replace('second');
     tokens.end();

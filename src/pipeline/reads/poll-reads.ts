@@ -1,17 +1,20 @@
 import {
   BehaviorSubject,
   catchError,
-  concat,
   defer,
   EMPTY,
   filter,
+  ignoreElements,
   map,
   merge,
+  NEVER,
+  repeat,
   startWith,
   Subject,
   switchMap,
   take,
   takeUntil,
+  tap,
   throwError,
   timer,
 } from 'rxjs';
@@ -161,23 +164,25 @@ export class PollReads {
     if (missed) this.#checks.suspect(missed.updatedAt!);
   }
 
+  /**
+   * Polls until the list's dates turn out to be of no use. Repeated rather than nested: a list can refuse polls every hour for months, and
+   * each refusal must leave nothing behind.
+   */
   #polling(): Observable<PollBatch | RefetchBatch> {
     return defer(() => {
       const { noDates } = this.dates;
-      if (isRetried(noDates)) return this.#pollingLater();
-      return noDates ? EMPTY : this.#chains();
-    });
+      if (isRetried(noDates)) return this.#pause();
+      return noDates ? NEVER : this.#chains();
+    }).pipe(repeat());
   }
 
-  /** Polls again after a pause, beginning with the default date format. */
-  #pollingLater(): Observable<PollBatch | RefetchBatch> {
+  /** Completes after a pause, after which polls begin again with the default date format. */
+  #pause(): Observable<never> {
     const pauseMs = Math.min(AN_HOUR_MS, REFUSED_POLLS_PAUSE_MS * 2 ** Math.min(this.#pauses, 10));
     this.#pauses += 1;
     return timer(pauseMs, this.#options.task.scheduler).pipe(
-      switchMap(() => {
-        this.dates.tryAgain();
-        return this.#polling();
-      }),
+      tap(() => this.dates.tryAgain()),
+      ignoreElements(),
     );
   }
 
@@ -234,7 +239,7 @@ export class PollReads {
   }
 
   /**
-   * Finds a date format that the list accepts, by test requests; then polls. Errors if the list also refuses requests without dates. Called
+   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates. Called
    * when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
    */
   #negotiating(
@@ -258,7 +263,7 @@ export class PollReads {
       if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
       if (dates.noDates) this.#setUnpolled(true);
     };
-    return concat(probe(dateNegotiation(dates, window, start), onFinding), this.#polling());
+    return probe(dateNegotiation(dates, window, start), onFinding);
   }
 
   #scanEnded(chain: PollChain): void {

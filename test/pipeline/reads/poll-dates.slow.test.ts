@@ -82,6 +82,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
   const asked: ListQuery[] = [];
   const found: DatesFound[] = [];
   const lanesSeen: string[] = [];
+  let pollDepth = 0;
   const shown = (query: ListQuery) => {
     const { from, to } = query;
     const all = [...rows].map(([n, row]) => ({ n, ...row }));
@@ -179,6 +180,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
     });
     const reading$ = reads.batches$.subscribe((batch) => {
       lanesSeen.push(batch.lane);
+      if (batch.lane === 'poll') pollDepth = stackDepth();
       for (const { key, json } of batch.keyed) {
         const version = `${key} ${String((json as { version: number }).version)}`;
         const at = changedAt.get(version);
@@ -219,7 +221,16 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
   const waits = [...readAfter.values()].sort((a, b) => a - b);
   const slowestMs = waits.at(-1) ?? Infinity;
   const dated = asked.filter(({ from }) => from !== undefined);
-  return { changes: changedAt.size, missed, slowestMs, found, asked, dated, lanesSeen };
+  return { changes: changedAt.size, missed, slowestMs, found, asked, dated, lanesSeen, pollDepth };
+}
+
+/** Number of calls on the stack. */
+function stackDepth(): number {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = Infinity;
+  const { stack = '' } = new Error('depth');
+  Error.stackTraceLimit = limit;
+  return stack.split('\n').length;
 }
 
 const zone = (minutes: number) => ({ instantOf: (ms: number) => ms - minutes * MINUTE });
@@ -414,4 +425,15 @@ it('polls of a list that reads dates as written cost two more requests an hour',
   expect(
     asked.filter(({ pageSize, offset }) => pageSize === 100 && offset === 0).length,
   ).toBeGreaterThan(50);
+});
+
+it('polls that were refused often pass no more operators than polls that were refused once', () => {
+  const refusedFor = (ms: number) => {
+    const refuses = (_from: number, _to: number | undefined, now: number) => now < START + ms;
+    return run({ server: { refuses }, everyMs: 10 * MINUTE, forMs: ms + 30 * MINUTE });
+  };
+  const [once, often] = [refusedFor(2 * MINUTE), refusedFor(2 * HOUR)];
+  expect([once.missed, often.missed]).toEqual([[], []]);
+  expect([once.lanesSeen.at(-1), often.lanesSeen.at(-1)]).toEqual(['poll', 'poll']);
+  expect(often.pollDepth).toBe(once.pollDepth);
 });

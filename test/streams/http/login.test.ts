@@ -310,7 +310,7 @@ describe('a login that fails', () => {
     expect(errors).toMatchObject([{ code: 'API_STATUS', context: { status } }]);
     const said = describeError(errors[0]);
     expect(said).toContain(`answered ${status} without JSON: something in front of the API blocks`);
-    expect(said).toMatch(/Check API_BASE_URL and API_LOGIN_URL, .* IP address and user agent/);
+    expect(said).toMatch(/Check API_BASE_URL and API_LOGIN_URL, .* IP address or the user agent/);
     expect(said).not.toContain('API_KEY');
     expect(said.includes('must begin with https://')).toBe(status === 400);
   });
