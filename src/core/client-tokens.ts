@@ -185,7 +185,7 @@ function responseError(
   }
   return new CellarstreamError(
     hasGranted ? unreachable : refused,
-    `${url} answered ${status} without an access token: check that it is the address of the token endpoint`,
+    `${url} answered ${status}, and the response contains no access token: check that it is the address of the token endpoint`,
     { context: { status } },
   );
 }

@@ -167,7 +167,7 @@ describe('a token endpoint that gives no token is named with the setting to chec
       'an HTML page',
       { text: '<html>Log in</html>' },
       'KAFKA_REFUSED',
-      /answered 200 without an access token/,
+      /answered 200, and the response contains no access token/,
     ],
     [
       'no token',

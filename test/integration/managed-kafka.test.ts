@@ -238,7 +238,7 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
     [
       'an address that is no token endpoint',
       { KAFKA_OAUTH_TOKEN_URL: 'SANDBOX' },
-      /^cellarstream: KAFKA_OAUTH_TOKEN_URL answered 404 without an access token: check that it is the address of the token endpoint/,
+      /^cellarstream: KAFKA_OAUTH_TOKEN_URL answered 404, and the response contains no access token: check that it is the address of the token endpoint/,
     ],
   ])('%s ends `run` with one line', async (_, special, line) => {
     const elsewhere = special.KAFKA_OAUTH_TOKEN_URL && {

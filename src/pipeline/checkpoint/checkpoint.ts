@@ -165,7 +165,7 @@ export class TaskCheckpoint {
     await this.#options.store.put([], { ...memory, lost: true });
     throw new CellarstreamError(
       'COMMIT_FAILED',
-      `${topic} was deleted and recreated during a commit: the service starts the list of this topic again, with a new initial snapshot`,
+      `${topic} was deleted and recreated during a commit: the service publishes all records of the list of this topic again`,
       { context: { topic } },
     );
   }

@@ -128,7 +128,7 @@ function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `topic ${topic} was deleted: the service starts the list of this topic again by itself, and creates the topic then`,
+    `topic ${topic} was deleted: the service creates it again by itself, and publishes all records of the list again`,
     { context: { topic } },
   );
 }

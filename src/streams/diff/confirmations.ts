@@ -41,7 +41,7 @@ export interface Unconfirmed {
    * Whether this response is the first to show the record in a state that is, or may be, earlier than the published one. False in two
    * cases:
    *
-   * - The record already waits for its second read. (If {@link MAX_WAITING} records wait, no further record counts as waiting.)
+   * - The record already waits for its second read. (If 50,000 records wait, no further record counts as waiting.)
    * - The record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
@@ -119,7 +119,7 @@ const MAX_IMAGES = 4;
  * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
  *   time is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task, and its size is bounded. If {@link MAX_WAITING} records already wait for a second
+ * The state is held in memory while the process owns the task, and its size is bounded. If 50,000 records already wait for a second
  * read, another record that needs one is not published either: its published image stays.
  */
 export class Confirmations {

@@ -83,7 +83,7 @@ const MAX_ADDRESSES = 1_000;
  * - A response comes from a cache if its `Date` equals that of the response to an identical request more than a second earlier.
  * - The `Date` of a response that was cached for another client is behind the `Date` of other responses. A server whose clock is slow, or
  *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while the `Date` of a cached response falls
- *   further behind. After {@link STEADY_MS} a slow clock is recognised, and responses with it stop counting as stale.
+ *   further behind. After 30 s a slow clock is recognised, and responses with it stop counting as stale.
  */
 export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
