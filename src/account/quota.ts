@@ -34,8 +34,8 @@ const GUEST_RANK = -1;
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * How much later the ledger may state the time of a request than the state folder, which stores the exact time, in ms. A declaration rounds
- * times up to a full second. For a request without a response it also adds `MAX_REQUEST_DELAY_MS`.
+ * Maximum difference, in ms, between the time of a request in the ledger and its exact time, which the state folder stores. The ledger's
+ * time is the later one: it is rounded up to a full second and, for a request without a response, increased by `MAX_REQUEST_DELAY_MS`.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**

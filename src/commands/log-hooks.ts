@@ -259,7 +259,7 @@ export function logHooks(
     onDiscarded: ({ reason }) =>
       logger.warn(
         { event: 'discarded', reason },
-        'the store of published records is damaged or may be: rebuilding it from Kafka',
+        'the store of published records may be damaged (see reason) and is being rebuilt from Kafka',
       ),
     onTopicDoubt: ({ resource, finding }) => {
       const { topic, setting, found, wanted } = finding;
@@ -333,7 +333,7 @@ export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDes
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },
-        'this instance publishes the list from now on, although the instance before did not release the list: that instance has crashed, or Kafka refuses its next write and it stops serving the account',
+        'this instance publishes the list from now on. The instance that published it before did not release it, probably because it crashed; if it still runs, Kafka refuses its next write, and it then stops serving the account. Nothing is to be done',
       ),
   };
 }

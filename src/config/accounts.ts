@@ -27,7 +27,7 @@ export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>):
 }
 
 /** File name of an account: the account's name, which does not begin with a dot, followed by `.env`. */
-const ACCOUNT_FILE = /^(?<account>[^.].*)\.env$/;
+const ACCOUNT_FILE = /^(?!\.)(?<account>.+)\.env$/;
 
 /**
  * Returns the names of the accounts that have a file in the folder, sorted. Other files are ignored, and so are files whose name begins

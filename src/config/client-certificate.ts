@@ -65,9 +65,11 @@ function datesProblems(certificate: X509Certificate, name: string): SettingProbl
   const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
   const now = Date.now();
   if (now > to) return [{ name, advice: `has expired on ${dayOf(to)}: it must be renewed` }];
-  if (now >= from) return [];
-  const advice = `is not valid before ${dayOf(from)}: check the clock of this machine`;
-  return [{ name, advice }];
+  if (now < from)
+    return [
+      { name, advice: `is not valid before ${dayOf(from)}: check the clock of this machine` },
+    ];
+  return [];
 }
 
 function dayOf(ms: number): string {

@@ -545,7 +545,7 @@ function settingTable(description: ApiDescription) {
     /** All settings by section, in the order of docs/settings.md. */
     sections,
     schema,
-    /** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
+    /** Returns a setting's description, its group, and whether it is a secret. */
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
     names: withFileNames(all),

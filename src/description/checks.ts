@@ -332,7 +332,7 @@ class Checks {
     if (Object.keys(subjects).length === 0) {
       this.#wrong(
         at('statuses', 'subjects'),
-        'is empty: name at least one kind of object, with the fields that hold its status',
+        'is empty: add at least one entry, such as `order: { fields: [status] }`, which names the fields of a record whose changes are published as status changes',
       );
     }
     for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {

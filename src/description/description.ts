@@ -44,7 +44,7 @@ export type Resource = string;
 /** One list of an API. The inherited properties are those of the description file. */
 export interface ListDescription extends Pick<
   ListFile,
-  'body' | 'created' | 'deleted' | 'more' | 'next' | 'quota' | 'total'
+  'created' | 'deleted' | 'more' | 'next' | 'quota' | 'total'
 > {
   readonly name: string;
   /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
@@ -52,6 +52,7 @@ export interface ListDescription extends Pick<
   /** Path of the list's requests below `API_BASE_URL`. It may contain variables in braces. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
+  readonly body?: Json | undefined;
   readonly query: Parameters;
   /**
    * Parameters that limit a request to records modified in a window. Undefined if the list has none: then only full scans detect changes.

@@ -53,8 +53,10 @@ export type {
 export type { ListQuery, RequestPlanOptions } from '../streams/http/request-plan.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';
-export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/response-age.ts';
-export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
+export { AnswerAges } from '../streams/http/response-age.ts';
+export type { AnswerAge, DatedAnswer } from '../streams/http/response-age.ts';
+export { LogicalClock } from '../streams/http/logical-clock.ts';
+export type { Span } from '../streams/http/logical-clock.ts';
 export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
@@ -66,7 +68,7 @@ export type { Anchor, ContentDigests, Position } from '../streams/paging/anchors
 export type { LeftOut } from '../streams/paging/standstill.ts';
 export { poll } from '../streams/paging/poll.ts';
 export type { PollOptions, PollPage, SentWindow, Window } from '../streams/paging/poll.ts';
-export type { ServerClock } from '../streams/http/server-clock.ts';
+export { ServerClock } from '../streams/http/server-clock.ts';
 
 // Records
 export { keyOfFields } from '../streams/records/key-of.ts';
@@ -110,7 +112,8 @@ export type {
   Unconfirmed,
 } from '../streams/diff/confirmations.ts';
 export type { Identities } from '../streams/diff/changed-paths.ts';
-export type { NewestReads, SeenMember, Verdict } from '../streams/diff/newest.ts';
+export { NewestReads } from '../streams/diff/newest.ts';
+export type { SeenMember, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';
 
 // Sinks

@@ -185,9 +185,14 @@ describe('a token endpoint that gives no token is named with the setting to chec
       '404',
       { status: 404, text: 'no such page' },
       'KAFKA_REFUSED',
-      /answered 404 without .* address/,
+      /answered 404, and the response contains no access token: .* address/,
     ],
-    ['a redirect', { status: 302, text: '' }, 'KAFKA_REFUSED', /answered 302 without .* address/],
+    [
+      'a redirect',
+      { status: 302, text: '' },
+      'KAFKA_REFUSED',
+      /answered 302, and the response contains no access token: .* address/,
+    ],
     [
       'an unknown scope',
       { status: 400, body: { error: 'invalid_scope' } },

@@ -105,6 +105,13 @@ describe('request and pages', () => {
 });
 
 describe('diff and status', () => {
+  it('diff, poll and requests take clocks that a program creates', () => {
+    expectTypeOf(new api.ServerClock()).toEqualTypeOf<NonNullable<api.PollOptions['clock']>>();
+    const newest = new api.NewestReads(new api.LogicalClock());
+    expectTypeOf(api.diff).toBeCallableWith({ newest });
+    expectTypeOf(new api.AnswerAges().of).returns.toHaveProperty('staleMs');
+  });
+
   it('diff keeps what came with the records', () => {
     const read = { records: [] as KeyedRecord[], lane: 'poll' as const };
     const difference$ = of(read).pipe(api.diff());

@@ -7,7 +7,7 @@ import type { StatusChangeEvent } from '../../schemas/events/own-records.ts';
 /** Kind of object that a status belongs to. */
 export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
 
-/** Status fields of orders whose changes are published, by the kind of object that they belong to. */
+/** Status fields whose changes are published, by the kind of object in an order that has them, such as the order itself or a fulfillment. */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
   order_edit: ['status'],

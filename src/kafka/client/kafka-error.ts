@@ -200,7 +200,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   if (!passing || loginErrorIn(withCauses(error)) || isRetryableForMember(error)) return known;
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `Kafka refuses members of the group ${groupId}: see the cause`,
+    `Kafka does not let this process join or stay in the consumer group ${groupId}: see the cause`,
     { cause: error },
   );
 }

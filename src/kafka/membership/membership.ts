@@ -251,7 +251,7 @@ function memberErrorOf(error: unknown, group: string): unknown {
   const known = kafkaError(error);
   const isCode = cause instanceof kafkajs.KafkaJSProtocolError && !isCoordinatorMoving(cause.code);
   if (!isCode || !isRetryable(known)) return known;
-  const message = `Kafka refuses members of the group ${group}: ${cause.message}`;
+  const message = `Kafka does not let this process join the group ${group}: ${cause.message}`;
   return new CellarstreamError('KAFKA_REFUSED', message, { cause });
 }
 

@@ -88,7 +88,9 @@ function problemsOf(status: FleetStatus): Wrong[] {
     const health = healthOf(each, at);
     if (health === 'good') continue;
     const name = JSON.stringify([health, problemOf(each)]);
-    alike.set(name, [...(alike.get(name) ?? []), each]);
+    const before = alike.get(name);
+    if (before) before.push(each);
+    else alike.set(name, [each]);
   }
   const lines = [...alike.values()]
     .sort((a, b) => rank(a[0]!, at) - rank(b[0]!, at) || b.length - a.length)

@@ -66,11 +66,15 @@ export class FleetReadiness {
       EXTERNAL_STATES.has(states.get(account) ?? 'running') ||
       causes.every((cause) => cause === 'failed' || (anyReady && API_CAUSES.has(cause)));
     const wrong = all.filter((each) => !each.ready && !isExternal(each));
+    const alike = new Map<string, Set<string>>();
+    for (const { account, reasons } of wrong)
+      for (const reason of reasons)
+        alike.set(reason, (alike.get(reason) ?? new Set()).add(account));
     const causes = wrong.flatMap((each) => each.causes);
-    return [...new Set(wrong.flatMap(({ reasons }) => reasons))].map((reason) => {
-      const alike = wrong.filter(({ reasons }) => reasons.includes(reason));
-      return { line: `${alike.map(({ account }) => account).join(', ')}: ${reason}`, causes };
-    });
+    return [...alike].map(([reason, names]) => ({
+      line: `${[...names].join(', ')}: ${reason}`,
+      causes,
+    }));
   }
 
   #notRunningYet(): FleetProblem[] {

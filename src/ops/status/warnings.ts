@@ -92,7 +92,7 @@ export class Warnings {
         'images-discarded',
         null,
         AN_HOUR_MS,
-        `the store of published records is damaged or may be, and is being rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
+        `the store of published records may be damaged and is being rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
       const kind = KINDS[trouble] ?? 'list-moved';

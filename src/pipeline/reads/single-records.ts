@@ -12,7 +12,7 @@ import { PageRecord } from '../../streams/records/page-record.ts';
 import type { PageRecords } from '../../streams/records/page-records.ts';
 
 export interface SingleRecordsOptions {
-  /** How the API requests a single record; undefined if it can't for this list. */
+  /** How to request a single record from the API; undefined if the API does not offer this for the list. */
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**

@@ -174,7 +174,9 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): FieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
-    throw new TypeError(`${name}: two fields of this Avro schema have the same name in JSON`);
+    throw new TypeError(
+      `${name}: two fields of this Avro schema would get the same name when a record is written as JSON`,
+    );
 
   const write = (value: JsonValue, out: AvroOutput, residue: EncodingResidue): boolean => {
     if (!isJsonObject(value)) return false;

@@ -128,7 +128,7 @@ function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `topic ${topic} was deleted: the service creates it again by itself, and publishes all records of the list again`,
+    `topic ${topic} was deleted: the service creates it again by itself. If the topic had the events of a list, it publishes all records of the list again`,
     { context: { topic } },
   );
 }

@@ -180,7 +180,10 @@ interface Comparison {
   readonly differing: ReadonlySet<string>;
 }
 
-/** Fraction of the comparisons in which a field has to differ, at least, to be considered different in every response. */
+/**
+ * Minimum share of the comparisons of a record in two responses in which a field must differ to be reported as one whose value changes
+ * with every response, although the record does not.
+ */
 const LEAST_SHARE = 1 / 4;
 /**
  * Minimum number of records in which a field has to differ between two responses before its name is reported as differing in every

@@ -60,7 +60,9 @@ export function personalFields(
 ): PersonalFields {
   if (fields.length === 0) throw new TypeError('personalFields needs at least one field');
   if (fields.some(({ path }) => path.length === 0))
-    throw new TypeError('a personal field has an empty path: name a field of the record');
+    throw new TypeError(
+      'the path of a field with personal data is empty: it must be the path of a field of the record',
+    );
   const root = treeOf(fields);
   const needsKey = fields.some(({ method }) => method === 'hmac');
   if (needsKey && !hmacKey)
