@@ -85,7 +85,7 @@ export async function replayedPrefix(
   if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw usageError(
-    `--account ${account} needs a fleet, and Kafka has no fleet with TOPIC_PREFIX=${prefix}: its topics belong to the one account ${own} (ACCOUNT_NAME). Leave out --account, or set TOPIC_PREFIX to the prefix of a fleet`,
+    `--account ${account} can be used only with a fleet, but the topics under TOPIC_PREFIX=${prefix} belong to a single account, ${own} (ACCOUNT_NAME). Leave out --account, or set TOPIC_PREFIX to the prefix of a fleet`,
   );
 }
 

@@ -225,7 +225,9 @@ export const headers = text.transform((value, context): Readonly<Record<string, 
     return header === undefined ? [] : [[header.toLowerCase(), new Secret(content!)]];
   });
   if (found.length === lines.length && found.length > 0) return Object.fromEntries(found);
-  context.addIssue('must be headers such as X-Tenant: wines, separated by commas');
+  context.addIssue(
+    'must be one or more HTTP headers, separated by commas, such as "X-Tenant: wines, X-Region: eu"',
+  );
   return z.NEVER;
 });
 

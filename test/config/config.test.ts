@@ -581,7 +581,9 @@ describe('loadConfig', () => {
     it('is a header that HTTP does not allow, without showing it', () => {
       for (const planted of ['planted', 'X-Tenant: plänted', 'a b: planted', ',', 'a: b\u0000']) {
         const { SCHEMA_REGISTRY_HEADERS: advice } = wrong({ SCHEMA_REGISTRY_HEADERS: planted });
-        expect(advice).toBe('must be headers such as X-Tenant: wines, separated by commas');
+        expect(advice).toBe(
+          'must be one or more HTTP headers, separated by commas, such as "X-Tenant: wines, X-Region: eu"',
+        );
       }
     });
 
