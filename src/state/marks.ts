@@ -229,8 +229,9 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key by `next`. If `next` refers to a run that is retired (never recognized again), the mark is stored without
-   * that reference. The run's head then no longer counts for the key, so the caller has to include the sweep numbers of the head in `next`.
+   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. A mark can refer to a run, whose head stores in which
+   * sweeps the whole run was seen. If that run is retired (never recognized again), the reference is dropped, and with it what the head says
+   * of this key. The caller therefore includes the head's sweep numbers in `next`.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

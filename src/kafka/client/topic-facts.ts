@@ -24,7 +24,7 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/** Calls {@link withBrokers} with the time limits for commands and readers of topics. `ask` must be safe to repeat. */
+/** Calls {@link withBrokers} with the time limits of command-line commands and topic readers. `ask` may be called several times. */
 export function queryBrokers<T>(
   cluster: ClusterAccess,
   ask: (brokers: Brokers) => Promise<T>,

@@ -102,7 +102,7 @@ function isExpired({ timestamp }: LogMessage, at: LogMessage): boolean {
 export function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `the entry that this process just wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes an entry again`,
+    `the declaration of requests that this process wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes it again by itself`,
     { context: { topic } },
   );
 }

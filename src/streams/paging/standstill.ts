@@ -53,10 +53,10 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which the scan accepts
- * such a page. Once this number was reached, `ENOUGH` such pages suffice, until the scan ends or is repeated. Too small: pages of a list
- * that changes quickly are accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little costs
- * more requests.
+ * A page without an anchor (an unchanged record that was read before) is not accepted: the scan steps back and requests pages again. After
+ * this many such pages since the scan last advanced, it accepts one. From then on until the scan ends or is repeated, it accepts one after
+ * `ENOUGH` such pages. Too small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large:
+ * a list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 

@@ -324,8 +324,9 @@ class Sweeper {
   }
 
   /**
-   * Proves that missing keys are absent, for a list whose records can't be requested singly: first waits for polls if necessary, then emits
-   * the keys that the sweeps prove absent. Missing keys that remain are left to the next sweep.
+   * Decides, for a list whose records can't be requested singly, which of the missing keys (known keys that the sweep did not find) belong
+   * to deleted records. If the sweep proves nothing without polls, first waits until they have read all changes that were made during it.
+   * Emits the keys that this and earlier sweeps prove deleted; the others are left to the next sweep.
    */
   *#proveBySweeps(): Generator<Observable<SweepStep>, void> {
     const { pollsCompleted$ = EMPTY, emptySpan, records, deletions } = this.#options;
