@@ -95,7 +95,7 @@ class ListTask {
 
   run(): Observable<Published> {
     const { task, opening = (open) => open(), random = Math.random } = this.#options;
-    const { hooks, scheduler, stop$ } = task;
+    const { hooks, list, scheduler, stop$ } = task;
     return openUnlessClosed(() => opening(() => this.#open())).pipe(
       takeUntil(stop$),
       tap(() => hooks.onReady({})),
@@ -109,7 +109,7 @@ class ListTask {
         scheduler,
         random,
         stop$,
-        onRetry: (again) => hooks.onRetry({ what: serviceOf(again.error), ...again }),
+        onRetry: (again) => hooks.onRetry({ what: serviceOf(again.error, list.name), ...again }),
       }),
       retry({
         delay: (error: unknown) => {
@@ -217,9 +217,13 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
   });
 }
 
-/** Name of the service that an error came from, for log messages. */
-export function serviceOf(error: unknown): string {
+/**
+ * Returns the service that an error came from, as the field `what` of an `onRetry` event names it. Errors of the API get the name of the
+ * list whose task had the error.
+ */
+export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';
+  if (code.startsWith('API') || code === 'QUOTA_EXCEEDED') return list;
   if (code.startsWith('STATE')) return 'state folder';
   return code.startsWith('REGISTRY') ? 'registry' : 'kafka';
 }

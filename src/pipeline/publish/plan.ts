@@ -248,9 +248,9 @@ function withKeyOutcomes(
   const isInDoubt = counts.undecided.keys.length + counts.unpublished.keys.length > 0;
   const inRuns = isInDoubt ? read.runs.flatMap(({ run }) => run.members) : [];
   const decided = isInDoubt ? [...images, ...same, ...inRuns].map(({ key }) => key) : [];
-  // Keys that were requested, but of which it is unknown whether they exist.
-  const spared = batch.lane === 'sweep' ? (batch.presumedSeen ?? []) : [];
-  const untold = spared.filter((key) => !batch.keyed.some((each) => each.key === key));
+  // Keys that count as seen, although no response has shown whether their records exist.
+  const presumed = batch.lane === 'sweep' ? (batch.presumedSeen ?? []) : [];
+  const untold = presumed.filter((key) => !batch.keyed.some((each) => each.key === key));
   const next = countsWith(counts, {
     decided: new Set(decided),
     unpublished,
