@@ -201,6 +201,6 @@ it('an HMAC without a key is a mistake of the program', () => {
 it('so is no field, and a path that names none', () => {
   expect(() => personalFields([])).toThrow(/needs at least one field/);
   expect(() => personalFields([{ path: [], method: 'drop' }])).toThrow(
-    /personal field has an empty path/,
+    /the path of a field with personal data is empty/,
   );
 });
