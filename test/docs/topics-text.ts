@@ -68,7 +68,8 @@ A key of several fields joins their texts with \`|\` (\`CS-1|7\`), with a \`\\\`
 
 ## Values
 
-Avro, in Confluent's wire format: a zero byte, the schema's id as four bytes, then the value. The schema's subject in the registry is the
+Avro, in Confluent's wire format: a zero byte, the schema's id as four bytes (the most significant first), then the value. With the schema id 42, the
+event of a created record begins with \`00 00 00 00 2a\`, then \`00\` (\`before\` is null) and \`02\` (\`after\` follows). The schema's subject in the registry is the
 topic's name followed by \`-value\`:
 
 | subject | record |
