@@ -284,7 +284,7 @@ describe.concurrent('--account', TIMEOUT, () => {
     for (const args of [['peek', 'orders'], ['replay', 'orders'], ['resync']]) {
       const other = await command([...args, '--account', first], sole);
       expect(other.code).toBe(2);
-      expect(other.stderr).toMatch(/^cellarstream: --account .* account .*default .*\n$/);
+      expect(other.stderr).toMatch(/^cellarstream: --account .* account\b.*default .*\n$/);
     }
   });
 });
