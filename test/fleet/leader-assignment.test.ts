@@ -20,7 +20,7 @@ const member = (one: MemberMetadata) => ({
   id: `member of ${one.instance}`,
   metadata: packMemberMetadata(one),
 });
-/** What the leader gives, after a generation with these instances. */
+/** Returns the assignment that a leader computes for `members`, after a generation with the instances `before`. */
 const leaderAssignment = (
   members: readonly ReturnType<typeof member>[],
   before: readonly string[] = [],

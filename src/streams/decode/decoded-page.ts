@@ -1,12 +1,14 @@
 // Decodes the body of a response into a page: element by element, yielding between steps, and around elements that are not JSON.
 
 import { hash } from 'node:crypto';
-import { defer, of, switchMap, timer } from 'rxjs';
+import { timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
 import { jsonText, pageElements, textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
 import { parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { Elements } from '../../schemas/json/json-bytes.ts';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { Body } from '../http/body.ts';
 import type { ListQuery, RawPage } from '../http/page-request.ts';
 import { PageRecord } from '../records/page-record.ts';
@@ -237,12 +239,12 @@ export function stepwise<T>(
   work: () => Generator<void, T>,
   scheduler: SchedulerLike,
 ): Observable<T> {
-  return defer(() => {
+  return inSteps(function* (): Steps<T> {
     const steps = work();
-    const goOn = (): Observable<T> => {
+    for (;;) {
       const { done, value } = steps.next();
-      return done ? of(value) : timer(0, scheduler).pipe(switchMap(goOn));
-    };
-    return goOn();
+      if (done) return value;
+      yield* waitFor(timer(0, scheduler));
+    }
   });
 }
