@@ -7,7 +7,7 @@ import { topicNames } from '../schemas/events/topics.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
 import { SIGNAL_DAYS } from '../sinks/signals/signals.ts';
 import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
-import { instantOf } from '../schemas/avro/instant.ts';
+import { instantIn } from '../schemas/avro/instant.ts';
 import { logHooks } from './log-hooks.ts';
 import { oneAccount, usageError, processSource } from './one-account.ts';
 import { sendRequest } from './signal-acks.ts';
@@ -102,7 +102,7 @@ export function resyncRequestOf(
     if (since !== undefined)
       throw usageError("--order and --since can't be used together: leave out one of them");
   }
-  const from = since === undefined ? null : instantOf({ since }, 'since');
+  const from = instantIn(since);
   if (since !== undefined && from === null) {
     throw usageError('--since must be an ISO 8601 time, such as 2026-01-31T12:00:00Z');
   }

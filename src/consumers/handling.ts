@@ -4,6 +4,7 @@ import type { KafkaMessage } from 'kafkajs';
 import { defer, EMPTY, last } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
+import { pauseMs } from '../core/retries.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
 import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
@@ -99,8 +100,7 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
 
   return (partition, message, tries, halt$) => {
     const { offset } = message;
-    const retrying = <V>() =>
-      backoff<V>({ scheduler, random, stop$: halt$, ...(onRetry && { onRetry }) });
+    const retrying = <V>() => backoff<V>({ scheduler, random, stop$: halt$, onRetry });
     const event$ = defer(async () => {
       try {
         await reader.prepare([message]);
@@ -131,8 +131,7 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
         return { done: true, result: { event, result: yield* waitFor(result$) } };
       } catch (error) {
         if (tries >= retry.tries) return yield* giveUp(error, tries);
-        const ceiling = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
-        const delayMs = random() * ceiling;
+        const delayMs = random() * pauseMs(retry, tries);
         onRetry?.({ error, count: tries, delayMs, event: { partition, offset } });
         return { done: false, retryAfterMs: delayMs };
       }

@@ -155,7 +155,7 @@ export function replay<T>(
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
     const reader = new MessageReader(registry, topic);
-    const wait = { ...PAUSES.restart, stop$: stopped$, ...(onRetry && { onRetry }) };
+    const wait = { ...PAUSES.restart, stop$: stopped$, onRetry };
     const events = (batch: PartitionBatch): Observable<unknown> => {
       const messages = batch.messages.filter(isWanted);
       const prepared$ = defer(() => reader.prepare(messages));

@@ -276,13 +276,13 @@ class GroupMember<T, R> {
 
   /** Returns an operator that retries a call to Kafka, with pauses, until the member leaves. */
   #retrying<V>(): MonoTypeOperatorFunction<V> {
-    const { random = Math.random, onRetry } = this.#options;
+    const { random, onRetry } = this.#options;
     return backoff<V>({
       ...PAUSES.restart,
       scheduler: this.#scheduler,
       random,
       stop$: this.#leave$,
-      ...(onRetry && { onRetry }),
+      onRetry,
     });
   }
 }

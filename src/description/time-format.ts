@@ -22,7 +22,7 @@ export function timeFormat(times: NonNullable<DescriptionFile['times']>): TimeFo
 /** ISO 8601. Written in UTC with milliseconds. A time without a zone is read as UTC, and a date as its midnight. */
 export const ISO: TimeFormat = {
   isIso: true,
-  read: (value) => (typeof value === 'string' ? instantIn(value) : null),
+  read: instantIn,
   write: (ms) => dateOf(ms).toISOString(),
 };
 

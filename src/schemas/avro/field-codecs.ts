@@ -67,8 +67,6 @@ export function decimalFormat(precision: number, scale: number) {
   return { write, decode };
 }
 
-export type DecimalFormat = ReturnType<typeof decimalFormat>;
-
 /** Writes an integer below 2^53 in the fewest bytes of two's complement. */
 function writeInteger(integer: number, out: AvroOutput): void {
   const magnitude = integer < 0 ? -integer - 1 : integer;

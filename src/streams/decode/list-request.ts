@@ -236,8 +236,8 @@ class PageReader {
     this.#retrying = {
       scheduler,
       canPass: (error) => isRetryableAtApi(error) && dated?.recordFailure(error) !== true,
-      ...(random && { random }),
-      ...(onRetry && { onRetry }),
+      random,
+      onRetry,
     };
   }
 

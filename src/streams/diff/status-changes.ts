@@ -56,7 +56,6 @@ export function statusChanges(
   if (!after) return [];
   const was = objectsOf(before, list);
   const is = objectsOf(after, list);
-  const recordTime = new Stamps(list, times).updatedAt(after);
 
   const changes: StatusChange[] = [];
   for (const id of new Set([...is.keys(), ...was.keys()])) {
@@ -65,7 +64,8 @@ export function statusChanges(
     for (const path of subject.fields) {
       const [from, to] = [statusAt(old?.value, path), statusAt(now?.value, path)];
       if (from === to) continue;
-      const changedAt = ownTime(subject, old?.value, now?.value, times) ?? recordTime;
+      const changedAt =
+        ownTime(subject, old?.value, now?.value, times) ?? new Stamps(list, times).updatedAt(after);
       const field = statusFieldName(path);
       changes.push({ subject: subject.name, subjectId, field, from, to, changedAt });
     }

@@ -1,6 +1,7 @@
 import { asyncScheduler, NEVER, retry, takeUntil, throwError, timer } from 'rxjs';
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { pauseMs } from '../../core/retries.ts';
 
 /** Options of {@link backoff}: lengths of the pauses, and when to give up. */
 export interface BackoffOptions {
@@ -15,9 +16,9 @@ export interface BackoffOptions {
   /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Returns a random number in [0, 1), for the jitter of pauses. Default Math.random. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
   /** Called after each failed attempt that is retried, before the pause that precedes the retry. */
-  readonly onRetry?: (retry: Retry) => void;
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
   /** Ends the current pause when it emits. The stream then completes without a further retry. */
   readonly stop$?: Observable<unknown>;
 }
@@ -58,7 +59,7 @@ export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFuncti
     delay: (error: unknown, count) => {
       if (!canPass(error) || count > retries) return throwError(() => error);
       const asked = error instanceof CellarstreamError ? error.context[RETRY_AFTER] : undefined;
-      const ceiling = Math.min(maxMs, firstMs * 2 ** Math.min(count - 1, 30));
+      const ceiling = pauseMs({ firstMs, maxMs }, count);
       const once = error instanceof CellarstreamError && error.code === 'TOKEN_REJECTED';
       const delayMs =
         typeof asked === 'number' ? asked : once && count === 1 ? 0 : random() * ceiling;

@@ -1,6 +1,6 @@
 // Logs in as the API's description says, and reads the token from the response.
 
-import { asyncScheduler, defer, finalize, map, noop, ReplaySubject, share, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, ReplaySubject, share, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -96,11 +96,11 @@ export const KEY_PATIENCE_MS = 600_000;
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
 export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Observable<Token> {
-  const { limit, scheduler = asyncScheduler, random = Math.random } = options;
+  const { limit, scheduler = asyncScheduler, random } = options;
   const { apiKey, baseUrl, loginUrl } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
   const { refreshTokens = refreshTokensInMemory(), rules = new AnswerRules() } = options;
-  const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry = noop } = {} } = options;
+  const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
   const described = tokenRequestOf(description, baseUrl, parameters, loginUrl);
   const refreshGrant = refreshGrantOf(description);
   const { url, setting } = described;

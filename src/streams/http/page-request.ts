@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, finalize, map, noop, of, switchMap, take, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -107,7 +107,7 @@ export function pageRequest(
   const { tokens, dispatcher = getGlobalDispatcher(), scheduler = asyncScheduler } = options;
   const { logicalClock = new LogicalClock(), ages = new AnswerAges() } = options;
   const { rules = new AnswerRules(), maxPageBytes = 64 * 2 ** 20, bodies, onSend } = options;
-  const { random = Math.random, hooks: { onAnswer, onRetry = noop } = {} } = options;
+  const { random, hooks: { onAnswer, onRetry } = {} } = options;
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
 

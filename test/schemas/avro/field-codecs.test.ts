@@ -2,12 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
 import { decimalFormat } from '../../../src/schemas/avro/field-codecs.ts';
-import type { DecimalFormat } from '../../../src/schemas/avro/field-codecs.ts';
 
 const money = decimalFormat(18, 4);
 
 /** What is written, without its length; undefined where nothing is. */
-function encode(format: DecimalFormat, number: number): Buffer | undefined {
+function encode(format: ReturnType<typeof decimalFormat>, number: number): Buffer | undefined {
   const out = new AvroOutput();
   if (!format.write(number, out)) {
     expect(out).toHaveLength(0);
