@@ -7,7 +7,11 @@ import { cappedListText } from '../observe/capped-list-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { lostEventsText } from '../observe/lost-events.ts';
-import { heldDeletionsText, unprovenDeletionsText } from '../observe/unpublished-deletions.ts';
+import {
+  heldDeletionsText,
+  unprovenDeletionsText,
+  UNPROVEN_SWEEPS,
+} from '../observe/unpublished-deletions.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, deletionsOf } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
@@ -27,11 +31,6 @@ const TALLY_EVERY_MS = 60_000;
 const RECORDS_EVERY_MS = 10_000;
 /** Interval at which a warning is repeated while its cause lasts, in ms. */
 const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
-/**
- * Minimum number of consecutive sweeps of a list that could not prove deletions before a warning is logged. The warning also waits until
- * {@link REPEAT_WARNING_EVERY_MS} after the first of these sweeps.
- */
-const UNPROVEN_SWEEPS = 3;
 
 /** Log text about a list whose description does not let a full scan prove that a missing record was deleted. */
 const NO_PROOF_OF_ABSENCE =

@@ -77,4 +77,3 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
 }
 
 export type FleetOperations = Awaited<ReturnType<typeof openFleetOperations>>;
-export type AccountOperations = ReturnType<FleetOperations['account']>;

@@ -9,12 +9,11 @@ import {
   switchMap,
   take,
   takeUntil,
-  timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { openAccount } from '../account/account.ts';
 import { openApi } from '../account/api.ts';
-import { openLedger } from '../account/ledger/ledger.ts';
+import { openLedger, withinFinalTimeout } from '../account/ledger/ledger.ts';
 import type { LedgerOptions } from '../account/ledger/ledger.ts';
 import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
@@ -65,8 +64,6 @@ export interface ServeAccountOptions {
 
 /** How long a stop waits for pages already read to be committed, in ms. Pages that are not committed by then are read again later. */
 const STOP_TIMEOUT_MS = 8_000;
-/** How long a stop waits at most for the ledger's final entry, and after that for the ledger to close, in ms each. */
-const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
  * Serves one account until `stop$`: logs in, keeps to the quotas, declares requests in the ledger topic, and reads and publishes each list.
@@ -169,14 +166,8 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     isOver = true;
     await Promise.allSettled([api.close(), store.close()]);
     // After the last request. Without a final declaration a successor waits until the lease expires.
-    await withTimeout(() => ledger.declareFinal(), scheduler);
-    await withTimeout(() => ledger.close(), scheduler);
+    await withinFinalTimeout(() => ledger.declareFinal(), scheduler);
+    await withinFinalTimeout(() => ledger.close(), scheduler);
     quota.close();
   }
-}
-
-/** Waits until `work` ends, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
-async function withTimeout(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
-  const done$ = merge(defer(work), timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler)).pipe(take(1));
-  await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);
 }

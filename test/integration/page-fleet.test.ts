@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import type { AccountFigures, FleetAccount, FleetView } from '../../src/observe/fleet-view.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
-import type { AccountOperations, FleetOperations } from '../../src/ops/fleet-operations.ts';
+import type { FleetOperations } from '../../src/ops/fleet-operations.ts';
 import type { Change } from '../../src/streams/diff/change.ts';
 import { parseMetrics } from '../ops/metrics/parse-metrics.ts';
 import { longestTaskMs, TASKS } from '../support/trace.ts';
@@ -48,7 +48,7 @@ describe("the page of a fleet's instance", () => {
   let browser: Browser;
   let watched: WatchedPage;
   let page: Page;
-  const running = new Map<string, AccountOperations>();
+  const running = new Map<string, ReturnType<FleetOperations['account']>>();
   const errors: unknown[] = [];
 
   const tell = (change: Partial<FleetView>) => fleet.onFleet((view = { ...view, ...change }));

@@ -1,5 +1,15 @@
 import { PAUSES } from '../../core/retries.ts';
-import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
+import {
+  defer,
+  EMPTY,
+  filter,
+  ignoreElements,
+  lastValueFrom,
+  merge,
+  Subject,
+  take,
+  timer,
+} from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import { ledgerText, parseLedger, declarationsIn } from './ledger-record.ts';
@@ -395,4 +405,16 @@ function inheritedFrom(prior: PriorEntries): InheritedLedger {
     isLeaseActive: declaration !== undefined && latestSentAt + declaration.blockMs > claimedAt,
     hasUnreadableEntry: newest !== undefined && !declaration,
   };
+}
+
+/** How long a stop waits at most for the final declaration of its requests, and after that for the ledger to close, in ms each. */
+const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
+
+/** Waits until `work` ends, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
+export async function withinFinalTimeout(
+  work: () => Promise<unknown>,
+  scheduler: SchedulerLike,
+): Promise<void> {
+  const done$ = merge(defer(work), timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler)).pipe(take(1));
+  await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
-import { defer, lastValueFrom, race, timer } from 'rxjs';
 import type { Config } from '../../config/config.ts';
 import { steadyScheduler } from '../../core/clock.ts';
+import { withinFinalTimeout } from '../ledger/ledger.ts';
 import { guestDeclarations } from './guest-declarations.ts';
 import { GuestPermits } from './guest-permits.ts';
 import { permitRequests, PermitSource } from './permit-source.ts';
@@ -23,12 +23,6 @@ export interface GuestOptions extends Pick<
 
 /** A command, such as `check`, that sends requests to the API beside the service. It must be closed after its last request. */
 export type Guest = ReturnType<typeof openGuest>;
-
-/**
- * How long `close` of the guest waits for the final declaration, in ms. Without a final declaration, the permits that the guest has not used
- * count against the quota until they expire.
- */
-const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
  * Opens a guest: a process that uses an account's quota beside the service. Its requests need permits, which it gets from the service or,
@@ -54,9 +48,8 @@ export function openGuest(options: GuestOptions) {
     permits,
     close: async () => {
       permits.close();
-      const settled$ = defer(() => declarations.declareFinal(permits.demands()));
-      const enough$ = race(settled$, timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler));
-      await lastValueFrom(enough$, { defaultValue: undefined }).catch(() => undefined);
+      // Without a final declaration, the permits that the guest has not used count against the quota until they expire.
+      await withinFinalTimeout(() => declarations.declareFinal(permits.demands()), scheduler);
       log.close();
       await topic.close();
     },

@@ -4,7 +4,11 @@ import { cappedListText } from '../../observe/capped-list-text.ts';
 import { totalNames } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { Hooks } from '../../observe/hooks.ts';
-import { heldDeletionsText, unprovenDeletionsText } from '../../observe/unpublished-deletions.ts';
+import {
+  heldDeletionsText,
+  unprovenDeletionsText,
+  UNPROVEN_SWEEPS,
+} from '../../observe/unpublished-deletions.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
 import { deletionsOf } from './hook-figures.ts';
@@ -18,11 +22,6 @@ const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
 /** Duration of a warning that is shown until a hook reports the end of its problem. */
 const UNTIL_ENDED = Infinity;
-/**
- * Number of consecutive sweeps (full scans) that fail to prove which records were deleted, after which a warning is shown. The warning is
- * shown only if these sweeps extend over at least ten minutes.
- */
-const UNPROVEN_SWEEPS = 3;
 
 interface ActiveWarning extends Warning {
   readonly until: number;

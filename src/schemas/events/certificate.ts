@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { objectIn } from '../../core/http-text.ts';
 import type { TallyText } from './key-tally.ts';
 
 /** The levels of evidence that a full scan read the whole list, strongest first. */
@@ -104,9 +105,5 @@ const SCHEMA = z.object({
 
 /** Parses a certificate; undefined for other text. Ignores unknown fields, which later versions may add. */
 export function parseCertificate(text: string): Certificate | undefined {
-  try {
-    return SCHEMA.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined; // not JSON
-  }
+  return SCHEMA.safeParse(objectIn(text)).data;
 }
