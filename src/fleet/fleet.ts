@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { defer, lastValueFrom, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { logCreator } from 'kafkajs';
 import type { AccountsOptions } from '../config/accounts.ts';
-import type { Config, ConfigWith } from '../config/config.ts';
+import type { ConfigWith } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { PAUSES } from '../core/retries.ts';
 import { topicNames } from '../schemas/events/topics.ts';
@@ -27,7 +26,7 @@ import { warmFolders } from './warm-folders.ts';
 /** Options of {@link runFleet}. */
 export interface FleetOptions {
   readonly config: ConfigWith<'kafka' | 'registry'> & AccountsOptions['config'];
-  /** Human-readable name of the instance. See {@link instanceNameOf}. */
+  /** Human-readable name of the instance. */
   readonly name: string;
   /** Environment and working directory that supply what the accounts' files leave out. */
   readonly source: Pick<AccountsOptions, 'env' | 'cwd'>;
@@ -43,11 +42,6 @@ export interface FleetOptions {
    */
   readonly watch: FleetAccountsOptions['watch'];
   readonly kafkaLog: logCreator;
-}
-
-/** Returns an instance's name: `INSTANCE_NAME`, or else the host's name followed by a random suffix. */
-export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): string {
-  return instanceName ?? `${hostname()}-${randomUUID().slice(0, 4)}`;
 }
 
 /**
