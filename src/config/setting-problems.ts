@@ -17,7 +17,7 @@ export function settingProblems(
 ): SettingProblem[] {
   const table = settingsFor(description);
   return [
-    ...missingSettings(texts, needs, table),
+    ...missingSettings(texts, needs, table, description.settingUses),
     ...contradictions(texts, description),
     ...unknownSettings(texts, table),
   ];
@@ -27,12 +27,13 @@ function missingSettings(
   texts: SettingTexts,
   needs: readonly Need[],
   { about, needed: all }: SettingTable,
+  uses: ApiDescription['settingUses'],
 ): SettingProblem[] {
   return all.flatMap((name) => {
     const { needed } = about(name);
     if (!needed || !needs.includes(needed.in) || texts[name] !== undefined) return [];
     const orFile = isSecret(name) ? `, nor ${name}_FILE` : '';
-    return [{ name, advice: `is not set${orFile}: ${needed.advice}` }];
+    return [{ name, advice: `is not set${orFile}: ${uses[name] ?? needed.advice}` }];
   });
 }
 

@@ -47,8 +47,11 @@ export interface AboutSetting {
    * Noun for the secret, such as `password`; only for settings that hold a secret. `<name>_FILE` may name a file that contains the secret.
    */
   readonly secret?: string;
-  /** Only for required settings: the group that requires this setting, and the part of the error message that explains a missing value. */
-  readonly needed?: { readonly in: Need; readonly advice: string };
+  /**
+   * Only for required settings: the group that requires this setting, and the part of the error message that explains a missing value. For a
+   * setting that a description file uses, the message names the place in the file instead.
+   */
+  readonly needed?: { readonly in: Need; readonly advice?: string };
 }
 
 const ABOUT = z.registry<AboutSetting>();
@@ -73,7 +76,7 @@ function credential(variable: string, noun: string, more = '') {
   return setting(secret.optional(), {
     text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,
     secret: noun,
-    needed: { in: 'api', advice: `it is the value of {${variable}} in the description` },
+    needed: { in: 'api' },
   });
 }
 
@@ -147,7 +150,7 @@ function addressSettings(description: ApiDescription) {
         parameterSetting(parameter),
         setting(text.optional(), {
           text: `Value of \`{${parameter}}\` in the description.`,
-          needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
+          needed: { in: 'api' },
         }),
       ]),
     ) as object),

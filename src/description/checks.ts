@@ -23,32 +23,31 @@ export interface Problem {
   readonly isKey?: boolean;
 }
 
-/** Returns whether a setting has a value. */
-export type IsSet = (setting: string) => boolean;
-
 export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
 
-/** Returns a problem for each credential that `auth` uses, and for each entry of `parameters`, whose setting has no value. */
-export function missingSettings(
-  { auth, parameters = [] }: DescriptionFile,
-  isSet: IsSet,
-): Problem[] {
-  const problems: Problem[] = parameters.flatMap((name, index) => {
+/** A place in a description that refers to the value of a setting. */
+export interface SettingUse extends Problem {
+  /** Name of the setting, such as `API_KEY`. */
+  readonly setting: string;
+}
+
+/**
+ * Returns each credential that `auth` uses and each entry of `parameters`, with the message that is reported if its setting has no value.
+ */
+export function settingUses({ auth, parameters = [] }: DescriptionFile): SettingUse[] {
+  const uses = parameters.map((name, index): SettingUse => {
     const setting = parameterSetting(name);
-    return isSet(setting)
-      ? []
-      : [{ path: ['parameters', index], message: `{${name}} needs ${setting}` }];
+    return { setting, path: ['parameters', index], message: `{${name}} needs ${setting}` };
   });
   for (const [path, text] of textsIn(auth as Json, ['auth'])) {
     for (const name of variablesIn(text).filter(isCredential)) {
       const setting = CREDENTIALS[name];
-      if (isSet(setting) || isSet(`${setting}_FILE`)) continue;
-      problems.push({ path, message: `{${name}} needs ${setting} or ${setting}_FILE` });
+      uses.push({ setting, path, message: `{${name}} needs ${setting} or ${setting}_FILE` });
     }
   }
-  return problems;
+  return uses;
 }
 
 /** Reserved names, which a list or a topic of status changes must not have, each with the reason. */

@@ -23,6 +23,11 @@ export interface ApiDescription {
   readonly errors: NonNullable<DescriptionFile['errors']>;
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
+  /**
+   * Settings whose values the description uses, each with the line that reports a missing value:
+   * `shop.yaml:4:17 auth.bearer: {api_key} needs API_KEY or API_KEY_FILE`.
+   */
+  readonly settingUses: Readonly<Record<string, string>>;
   /** Lists of the API, in the order of the description file. */
   readonly lists: readonly ListDescription[];
   /** Result of `check --measure` for this description; absent if the file has none. */

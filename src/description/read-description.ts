@@ -12,8 +12,8 @@ import { listNamespace } from '../schemas/avro/avro-name.ts';
 import { loadSchema } from '../schemas/avro/avro-schema.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { statusChangeSchema } from '../schemas/events/own-records.ts';
-import { listsOf, missingSettings, pathNames, problemsOf, statusTopicOf } from './checks.ts';
-import type { IsSet, Path, Problem } from './checks.ts';
+import { listsOf, pathNames, problemsOf, settingUses, statusTopicOf } from './checks.ts';
+import type { Path, Problem } from './checks.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { descriptionFormat, expected } from './format.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
@@ -23,10 +23,9 @@ import { timeFormat } from './time-format.ts';
  * Reads and validates a description file.
  *
  * @param path Path of the file. Its `.avsc` files are read from the same folder.
- * @param isSet Returns whether a setting has a value. Default: settings are not checked, so a description is valid without its credentials.
  * @throws CellarstreamError `SETTINGS` with one line for each mistake: `file:line:column place: what is wrong and what to do`.
  */
-export function readDescription(path: string, isSet?: IsSet): ApiDescription {
+export function readDescription(path: string): ApiDescription {
   let text;
   try {
     text = readFileSync(path, 'utf8');
@@ -34,17 +33,16 @@ export function readDescription(path: string, isSet?: IsSet): ApiDescription {
     const { code } = error as NodeJS.ErrnoException;
     throw new CellarstreamError('SETTINGS', `cannot read ${path} (${code})`);
   }
-  return parseDescription(text, path, isSet);
+  return parseDescription(text, path);
 }
 
 /**
  * Parses and validates the text of a description.
  *
  * @param path Path of the file: appears in messages; `.avsc` files are read from the same folder.
- * @param isSet As for {@link readDescription}.
  * @throws CellarstreamError as {@link readDescription} does.
  */
-export function parseDescription(text: string, path: string, isSet?: IsSet): ApiDescription {
+export function parseDescription(text: string, path: string): ApiDescription {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const at = (position: number) => {
@@ -65,16 +63,19 @@ export function parseDescription(text: string, path: string, isSet?: IsSet): Api
     error: messageOf,
   });
   const problems = data
-    ? [
-        ...loadSchemas(data, dirname(path), schemas),
-        ...problemsOf(data, schemas),
-        ...(isSet ? missingSettings(data, isSet) : []),
-      ]
+    ? [...loadSchemas(data, dirname(path), schemas), ...problemsOf(data, schemas)]
     : error.issues.flatMap(problemsOfIssue);
-  if (data && problems.length === 0) return descriptionOf(data, schemas);
-  const placed = problems.map((each) => ({ ...each, position: positionOf(document, each) }));
-  placed.sort((one, other) => one.position - other.position);
-  throw invalid(placed.map((each) => `${at(each.position)} ${textOf(each)}`));
+  const placed = <T extends Problem>(each: T) => ({
+    ...each,
+    position: positionOf(document, each),
+  });
+  const lineOf = (each: ReturnType<typeof placed>) => `${at(each.position)} ${textOf(each)}`;
+  if (data && problems.length === 0) {
+    const uses = settingUses(data).map((use) => [use.setting, lineOf(placed(use))] as const);
+    return { ...descriptionOf(data, schemas), settingUses: Object.fromEntries(uses) };
+  }
+  const sorted = problems.map(placed).sort((one, other) => one.position - other.position);
+  throw invalid(sorted.map(lineOf));
 }
 
 /** Returns the first YAML alias that has no anchor or is inside the node that it refers to; undefined if there is none. */
@@ -215,7 +216,7 @@ function loadSchemas(
 function descriptionOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
-): ApiDescription {
+): Omit<ApiDescription, 'settingUses'> {
   const { api, auth, quota, parameters = [], headers = {}, errors = {}, measured } = file;
   const namespace = file.namespace ?? `cellarstream.${api.replaceAll('-', '_')}`;
   return {

@@ -22,6 +22,5 @@ export type {
   StatusTableSubject,
   StatusTable,
 } from '../description/description.ts';
-export type { IsSet } from '../description/checks.ts';
 export type { DescriptionFile, ListFile } from '../description/format.ts';
 export type { Json, Parameters } from '../description/template.ts';

@@ -258,8 +258,8 @@ describe('settings', () => {
     expect(configOf('none', nothing).api.credentials).toEqual({});
     expect(() => configOf("{ basic: ['{username}', '{password}'] }", nothing)).toThrow(
       '2 settings are wrong:\n' +
-        '- API_USERNAME is not set, nor API_USERNAME_FILE: it is the value of {username} in the description\n' +
-        '- API_PASSWORD is not set, nor API_PASSWORD_FILE: it is the value of {password} in the description',
+        '- API_USERNAME is not set, nor API_USERNAME_FILE: shop.yaml:6:17 auth.basic.0: {username} needs API_USERNAME or API_USERNAME_FILE\n' +
+        '- API_PASSWORD is not set, nor API_PASSWORD_FILE: shop.yaml:6:31 auth.basic.1: {password} needs API_PASSWORD or API_PASSWORD_FILE',
     );
     writeFileSync(join(cwd, 'secret'), 'from-file\n');
     const { credentials } = configOf("{ query: key, value: '{password}' }", {

@@ -26,7 +26,8 @@ describe('commands with a description', () => {
   });
 
   it('name the settings that the description needs', async () => {
-    const parameter = 'API_PARAM_SHOP is not set: it is the value of {shop} in the description';
+    const parameter =
+      'API_PARAM_SHOP is not set: shop.yaml:3:14 parameters.0: {shop} needs API_PARAM_SHOP';
     for (const args of [['run'], ['peek', 'orders']]) {
       const { code, said } = await output(args, SHOP);
       expect(code).toBe(2);

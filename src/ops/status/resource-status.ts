@@ -3,6 +3,7 @@ import { listNamed } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { LEVEL_WORDS } from '../../description/levels.ts';
 import type { Certificate, ReadingLevel } from '../../schemas/events/certificate.ts';
+import { AnswerRules } from '../../streams/http/answer-rules.ts';
 import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
 import { MAX_COMMIT_MS } from './readiness.ts';
 import { Durations, quantile, SnapshotRate, TimeSlots } from './recent-figures.ts';
@@ -60,6 +61,8 @@ export class ListStatus {
   readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
     ...NOTHING_REPORTED,
   };
+  /** Meanings of the API's statuses. */
+  readonly #rules: AnswerRules;
   #isOpen = false;
   /**
    * Whether the service counts as following the list: this process has completed a scan of it, has published a page of a sweep, or has read
@@ -74,6 +77,7 @@ export class ListStatus {
     this.#options = options;
     const { now } = options;
     this.#scans = new ChangeScans(options.description);
+    this.#rules = new AnswerRules(options.description);
     // 59 slots and the current one: counting more than a minute would show more requests than the quota.
     this.#requests = new TimeSlots(now, A_SECOND_MS, 59, noRequests);
     this.#seconds = new TimeSlots(now, A_SECOND_MS, RATE_SECONDS, noCounts);
@@ -84,7 +88,7 @@ export class ListStatus {
 
   /** Hooks that update the status; to be called with events of this list only. */
   readonly hooks: Hooks = {
-    onRequest: (request) => (this.#requests.current()[classOf(request)] += 1),
+    onRequest: (request) => (this.#requests.current()[this.#classOf(request)] += 1),
     onReady: () => (this.#isOpen = true),
     onEmpty: () => {
       this.#mended();
@@ -164,6 +168,12 @@ export class ListStatus {
     };
   }
 
+  #classOf({ status, isGone = false }: Requested): RequestClass {
+    if (status === undefined) return 'unanswered';
+    if (isGone || (status >= 200 && status < 300)) return 'ok';
+    return this.#rules.meaningOf(status) === 'quota' ? 'refused' : 'failed';
+  }
+
   #published(published: Published): void {
     const { changes, at, completes, lane, known } = published;
     if (this.#isMendedBy(lane)) this.#mended();
@@ -230,12 +240,6 @@ export class ListStatus {
 
 function levelStatus(level: ReadingLevel | null): ResourceStatus['level'] {
   return level && { name: level, inWords: LEVEL_WORDS[level] };
-}
-
-function classOf({ status, isGone = false }: Requested): RequestClass {
-  if (status === undefined) return 'unanswered';
-  if (isGone || (status >= 200 && status < 300)) return 'ok';
-  return status === 429 ? 'refused' : 'failed';
 }
 
 function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClass, number> {

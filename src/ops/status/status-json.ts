@@ -67,7 +67,10 @@ interface TokenStatus {
 /** Use of a quota: `login`, a list's, or `all` if all lists share one quota. */
 export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
-/** Outcome of a request to the API: status 2xx (`ok`), 429 (`refused`), any other status (`failed`), or no response (`unanswered`). */
+/**
+ * Outcome of a request to the API: status 2xx, or one that means that a single record is gone (`ok`); a status that means an exceeded quota,
+ * by default 429 (`refused`); any other status (`failed`); or no response (`unanswered`).
+ */
 export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 
 export interface ResourceStatus {

@@ -222,8 +222,7 @@ export function statusError(
   described: DescribedStatus = {},
 ): Error {
   const { status, redirectOrigin } = answer;
-  const { meaning = status === 429 ? 'quota' : undefined } = described;
-  const { retryAfterMs = answer.retryAfterMs, isFree } = described;
+  const { meaning, retryAfterMs = answer.retryAfterMs, isFree } = described;
   const context = {
     ...{ ...about, status },
     ...(retryAfterMs !== undefined && { [RETRY_AFTER]: retryAfterMs }),

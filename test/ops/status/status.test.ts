@@ -15,11 +15,11 @@ const START = Date.parse('2026-01-01T00:00:00Z');
 const QUOTAS: QuotaUse[] = [{ name: 'orders', used: 62, limit: 100 }];
 
 /** A service of orders (polled) and inventory (read whole) at a clock that is set by hand. */
-function service() {
+function service(description = WINE) {
   let at = START;
   let ready = true;
   const model = new StatusModel({
-    description: WINE,
+    description,
     pollIntervalMs: 0,
     account: 'cellar',
     prefix: 'wine',
@@ -326,6 +326,15 @@ describe('StatusModel', () => {
     expect(resource().requests).toEqual({ ok: 3, refused: 1, failed: 2, unanswered: 1 });
     pass(1_000);
     expect(resource().requests).toEqual({ ok: 1, refused: 0, failed: 0, unanswered: 0 });
+  });
+
+  it('counts a status as refused that means an exceeded quota by the description', () => {
+    const errors = { 420: 'quota', 429: 'final' } as const;
+    const { resource, hooks } = service({ ...WINE, errors });
+    for (const status of [420, 429]) {
+      hooks.onRequest!({ what: 'orders', status, elapsedMs: 5, waitedMs: 0 });
+    }
+    expect(resource().requests).toMatchObject({ refused: 1, failed: 1 });
   });
 
   it('measures from the change to the commit, on the clock of the API', () => {

@@ -456,8 +456,11 @@ describe('statusError', () => {
     retryAfterMs: 7,
   };
 
-  it('is QUOTA_EXCEEDED for 429, else API_STATUS, with what is known', () => {
-    expect(statusError(url, { ...answer, status: 429 }, { offset: 3 })).toMatchObject({
+  it('is QUOTA_EXCEEDED for a status with that meaning, else API_STATUS, with what is known', () => {
+    const described = { meaning: 'quota' } as const;
+    const tooMany = { ...answer, status: 429 };
+    const refused = statusError(url, tooMany, { offset: 3 }, undefined, described);
+    expect(refused).toMatchObject({
       code: 'QUOTA_EXCEEDED',
       context: { status: 429, retryAfterMs: 7, offset: 3 },
     });
