@@ -20,7 +20,7 @@ export interface AssignmentOptions {
   readonly mayMove: boolean;
 }
 
-/** Accounts assigned to each member, by member id. Every account whose file at least one member has appears exactly once. */
+/** Accounts assigned to each member, by member id. An account appears exactly once if at least one member has its file. */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**

@@ -251,7 +251,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, without the effect of drift rules; the version may not be visible yet.
+   * Returns the newest stored version of a record, even if responses do not show it yet, and without the changes that drift rules (rules by
+   * which fields differ from response to response) make in responses.
    *
    * @throws RangeError if there is no such record.
    */

@@ -85,8 +85,8 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record. The template stores all times except `updated_at` as distances from it. It lies in the
-   * year 2200 so that placeholders are recognized: generated records have no real time in that century.
+   * Creation time of a template's source record. Each time of that record in the years 2200 to 2299 is replaced in the copies: the template
+   * stores it as a distance from this time. No other text of a source record looks like a time in these years.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */

@@ -122,7 +122,7 @@ export class Marks {
   }
 
   /**
-   * Stores in the mark of a key that a read showed the key, and in which sweep. Called if the read recognized the key's record alone, and
+   * Records for a key that the given sweep has shown it. Called if the read recognized the key's record alone, and
    * not as a part of a run (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of
    * its sweep that showed the key, the run is retired: it is never recognized again.
    */
@@ -179,8 +179,8 @@ export class Marks {
   }
 
   /**
-   * Updates the mark of a key whose image was written. If the key is in a run (adjacent records that are recognized as a unit), the run is
-   * retired: it is never recognized again.
+   * Updates a key after its image was written: stores the digest of the payload from which the image was made. If the key is in a run
+   * (adjacent records that are recognized as a unit), the run is retired: it is never recognized again.
    */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);

@@ -26,7 +26,11 @@ import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate } from '../../streams/quota/token-bucket.ts';
 
-/** State of the ledger when a process claims it: what earlier processes, guests and other accounts with the same API key have declared. */
+/**
+ * Contents of the ledger (topic in which processes declare their requests to the API before they send them) when a process claims it: the
+ * requests declared by earlier processes, by guests (processes that use the API key beside the service), and by other accounts with the
+ * same API key.
+ */
 export interface InheritedLedger {
   /** Newest declaration of requests by the predecessor; undefined if there is none. */
   readonly declaration: LedgerDeclaration | undefined;

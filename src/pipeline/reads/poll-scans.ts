@@ -4,7 +4,10 @@ import type { Observable, SchedulerLike } from 'rxjs';
 /** Chain (series of poll windows): `newest` reads new changes, `back` looks further back for changes that became visible late. */
 export type PollChain = 'newest' | 'back';
 
-/** Counts the begun and the ended scans of a list's polls, separately for each chain (series of poll windows). */
+/**
+ * Counts the poll scans of a list that have begun and that have ended. A poll scan reads all pages of one poll window. The counts are kept
+ * separately for each chain (series of poll windows).
+ */
 export class PollScans {
   readonly #begun = new Map<PollChain, number>();
   readonly #ended = new Map<PollChain, number>();

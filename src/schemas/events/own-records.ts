@@ -75,7 +75,7 @@ export function wrongStatusFields(
 }
 
 export interface StatusChangeCodec extends FlatCodec<StatusChangeEvent> {
-  /** Names of the record's key fields in the schema: its fields that are not in {@link StatusChangeEvent}. */
+  /** Names of the schema's fields that contain the record's key: all fields that are not in {@link StatusChangeEvent}. */
   readonly keyFields: readonly string[];
 }
 

@@ -62,8 +62,8 @@ export class DatedPatience {
   }
 
   /**
-   * Returns the error to report in place of `cause`, an error of a query by modification date. If `cause` has ended this patience, that is
-   * an `API_STATUS` error from which {@link giveUpReason} gets the reason; otherwise it is `cause` itself.
+   * Returns the error to report for `cause`, an error of a query by modification date. If the query is given up because of `cause`, the
+   * result is an `API_STATUS` error, from which {@link giveUpReason} reads the reason. Otherwise it is `cause` itself.
    */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;

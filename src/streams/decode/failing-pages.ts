@@ -89,11 +89,11 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Returns what can be read of the page once the search has found its single failing record, at list offset `at`:
+       * Requests the page's only failing record, at list offset `at`, once more and alone. Returns a response with:
        *
-       * - `front`, if the record can be read now; the record alone if there is no `front`;
-       * - the records in front of `at`, if the API serves none from there on (a cap);
-       * - otherwise the page with a gap in place of the record.
+       * - `front`, if the record can be read now, as the next page then begins with it; without a `front`, the record;
+       * - the records before `at`, if the API serves no records from `at` on (a cap);
+       * - otherwise, the page with a gap in place of the record.
        *
        * @param front Response with the page's records before `at`; undefined if the failing record is the first of the page.
        */

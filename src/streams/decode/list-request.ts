@@ -141,10 +141,11 @@ type List = DecodedListOptions &
   > & { readonly layout: ResponseLayout };
 
 /**
- * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
- * at the next try.
+ * Decodes one response. If the body as a whole is not valid JSON, its elements are parsed one by one. Errors with `API_ANSWER` if the
+ * response is not a page, or if some elements are not valid JSON and this is not the last try.
  *
- * @param isLastTry Whether elements that are not JSON are accepted as they are. Called only if the response is not JSON.
+ * @param isLastTry Whether this is the last try, so that invalid elements become unreadable records. Called only if the body as a whole is
+ *   not valid JSON.
  */
 function decodedResponse(
   list: List,

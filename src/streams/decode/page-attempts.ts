@@ -247,7 +247,10 @@ export class PageAttempts {
     return error === this.error || error === this.#retryable;
   }
 
-  /** Joins the parts of a page before and after a gap. The age of the response is that of its oldest part. */
+  /**
+   * Joins a page that was read in parts: the records before a gap (records that can't be read), a placeholder for each record of the gap, and
+   * the records after it. The age of the response is that of its oldest part.
+   */
   joinParts(
     before: readonly Answer[],
     gap: readonly PageRecord[],

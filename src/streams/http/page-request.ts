@@ -96,9 +96,9 @@ export interface PageRequestOptions extends RequestPlanOptions {
  * request errors with `API_STATUS`, and the other lists continue with the token. Other non-retryable statuses are final too, but only once
  * a fresh token has brought the same status.
  *
- * A 429 and all other refusals also use up quota, as the server may count them; exempt are statuses that the description calls `free`. The
- * start of a refused request counts for one window from its end plus `lateMs` (one second in the service), like the start of a request that
- * was given up (`quota/token-bucket.ts`).
+ * A 429 and all other refusals also use up quota, as the server may count them; exempt are statuses that the description calls `free`. A
+ * refused request counts against the quota for one window, which begins `lateMs` (one second in the service) after the response arrived. A
+ * request that was given up counts in the same way from the moment at which it was given up (`quota/token-bucket.ts`).
  */
 export function pageRequest(
   requests: RequestPlan,

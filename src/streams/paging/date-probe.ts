@@ -37,8 +37,8 @@ const QUARTER_MS = 15 * 60_000;
  */
 const NEAR_MS = 6 * 60_000;
 /**
- * Maximum offset from modification times (stamps) to date parameters that is tried, in quarters of an hour. Time zones range from UTC-12 to
- * UTC+14, which is 56 quarters.
+ * Largest difference between the time zone of date parameters and that of modification times (stamps) that is tried, in both directions, in
+ * quarters of an hour. The largest offset of a time zone from UTC is 14 hours, which is 56 quarters; the rest is a margin.
  */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;

@@ -27,7 +27,10 @@ interface Asked {
 
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/** Number of pages to request ahead beyond the computed number, so that one request waits for the quota while the others are in flight. */
+/**
+ * Added to the computed number of pages that are requested ahead, before it is rounded up: so one request usually waits for the quota while
+ * the others are in flight.
+ */
 const SPARE = 0.5;
 
 /**

@@ -21,8 +21,8 @@ export interface ProvingScan {
 }
 
 /**
- * Maximum number of full scans from any period of `proofMs` that are retained, to prove deletions together with a later scan. A scan is not
- * retained if it ended less than a tenth of `proofMs` after the last retained one.
+ * Maximum number of full scans that are retained for each span of `proofMs`. A retained scan proves deletions together with a later scan. A
+ * scan is not retained if it ended less than a tenth of `proofMs` after the last retained one.
  */
 const MAX_PROVING_SCANS = 10;
 

@@ -1,11 +1,14 @@
 // Logs the starts of one lane of a quota, and computes how many of them count at a given time.
 
-/** The start of an answered request. `at` is the time when the response arrived (not the start), `took` the latency, both in ms. */
+/** An answered request that counts against the quota. `at` is the time when its response arrived, `took` its latency, both in ms. */
 interface AnsweredStart extends Timed {
   readonly took: number;
 }
 
-/** How a request ended: with a response, without one, or with a response that the server does not count against the quota. */
+/**
+ * How a request ended: `answered` with a usable response; `failed` without one, or with one that refuses the request, such as a 429; `free`
+ * with a response that the server does not count against the quota.
+ */
 export type WorkOutcome = 'answered' | 'failed' | 'free';
 
 /** Minimum number of measured latencies for an estimate of the minimum latency. With fewer, the estimate is 0. */
