@@ -55,7 +55,9 @@ const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
     (topic) => [topic, 'the service has a topic of that name'] as const,
   ),
-  ...['login', 'all'].map((label) => [label, 'metrics use that name'] as const),
+  ...['login', 'all', 'kafka', 'registry'].map(
+    (label) => [label, 'metrics and the status page use that name'] as const,
+  ),
 ]);
 
 /**

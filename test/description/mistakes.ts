@@ -198,6 +198,11 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   ],
   [
     '  customers:',
+    '  registry:',
+    '24:3 lists.registry: metrics and the status page use that name; choose another',
+  ],
+  [
+    '  customers:',
     '  orders-status-changes:',
     '20:5 lists.orders.statuses: lists.orders-status-changes has a topic of that name; choose another',
   ],
