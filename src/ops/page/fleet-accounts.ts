@@ -4,7 +4,7 @@ import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
 import { stateDetail, healthOf, rank } from './fleet-verdict.ts';
-import { SERVER_STATE_STATUSES } from './fleet-overview.ts';
+import { ACCOUNT_STATE_NAMES } from './fleet-overview.ts';
 import { ago, count, duration, percent, rate } from './words.ts';
 
 /** Filters for the list of accounts, each with the text to show when no account matches. */
@@ -113,7 +113,7 @@ function stateText({ state, figures }: ReportedAccount, ms: number): string {
     return `initial snapshot, ${percent(read, total)}`;
   }
   if (state === 'running' && figures?.ready === false) return 'running, but not ready';
-  return `${SERVER_STATE_STATUSES[state]} for ${ago(Math.max(1_000, ms)).replace(' ago', '')}`;
+  return `${ACCOUNT_STATE_NAMES[state]} for ${ago(Math.max(1_000, ms)).replace(' ago', '')}`;
 }
 
 function ownerText({ owner }: ReportedAccount, instance: string): string {

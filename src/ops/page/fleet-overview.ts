@@ -6,7 +6,7 @@ import { byId, gauge, html, keyedList, setAttributes, setText, show } from './do
 import { count, plural } from './words.ts';
 
 /** Displayed names of an account's states, the best state first. */
-export const SERVER_STATE_STATUSES: Readonly<Record<FleetState, string>> = {
+export const ACCOUNT_STATE_NAMES: Readonly<Record<FleetState, string>> = {
   running: 'running',
   starting: 'starting',
   moving: 'moving',
@@ -19,9 +19,9 @@ export const SERVER_STATE_STATUSES: Readonly<Record<FleetState, string>> = {
 /** Returns a function that updates the counts of accounts by state. All states are shown, in a fixed order. */
 export function fleetStatesView(): (status: FleetStatus) => void {
   const parent = byId('states');
-  const updates = (Object.keys(SERVER_STATE_STATUSES) as FleetState[]).map((state) => {
+  const updates = (Object.keys(ACCOUNT_STATE_NAMES) as FleetState[]).map((state) => {
     const value = html('span', { class: 'value' });
-    const unit = html('span', { class: 'unit state' }, SERVER_STATE_STATUSES[state]);
+    const unit = html('span', { class: 'unit state' }, ACCOUNT_STATE_NAMES[state]);
     const element = html(
       'li',
       { 'data-state': state },
