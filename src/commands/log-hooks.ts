@@ -10,13 +10,14 @@ import { lostEventsText } from '../observe/lost-events.ts';
 import {
   heldDeletionsText,
   unprovenDeletionsText,
-  UNPROVEN_SWEEPS,
+  UnprovenSweeps,
 } from '../observe/unpublished-deletions.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
-import { countPage, deletionsOf } from '../ops/status/hook-figures.ts';
+import { deletionsOf } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
+import { coalesce, LineLimit, PublishedCounts } from './log-limits.ts';
 
 /**
  * Retry delay from which a failure to read the signals topic is logged at level warn, in ms. Failures with a shorter delay are logged at
@@ -59,18 +60,12 @@ export function logHooks(
   lists: readonly ListDescription[] = [],
 ): Required<Omit<Hooks, MeteredHook>> {
   const totalOf = totalNames(lists);
-  const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
-  const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
-  const tallies = new Map<string, ReturnType<typeof newTally>>();
-  /**
-   * Number of missing keys in the last `onHeld` call of each list. If it changes, the error about held-back deletions is logged at once and
-   * not only after an interval.
-   */
-  const lastMissing = new Map<string, number>();
-  /** Lists for which a log line has said that their full scans cannot prove deletions. */
-  const unprovable = new Set<string>();
-  /** Number of consecutive sweeps of each list that could not prove deletions, and when the first of them ended (monotonic time, in ms). */
-  const unproven = new Map<string, { readonly since: number; sweeps: number }>();
+  const progressLines = new LineLimit(PROGRESS_EVERY_MS);
+  const warnings = new LineLimit(REPEAT_WARNING_EVERY_MS);
+  const publishedCounts = new PublishedCounts(TALLY_EVERY_MS);
+  const unproven = new UnprovenSweeps();
+  /** Limits the line that says that full scans of a list cannot prove deletions: it is written once for each list. */
+  const noProofLines = new LineLimit(Infinity);
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
@@ -122,7 +117,7 @@ export function logHooks(
         'events of this list are written with this schema of the schema registry',
       ),
     onProgress: ({ resource, read, total, done }) => {
-      if (!isProgressDue(resource, done)) return;
+      if (!progressLines.isDue(resource, done)) return;
       const text = done ? 'initial snapshot done' : 'initial snapshot';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
@@ -132,18 +127,10 @@ export function logHooks(
         'this instance has taken over the account and publishes it from now on. If another instance is still running for this account, it stops, because Kafka refuses its next write. Outside of a fleet, run only one instance for each account',
       ),
     onPublished: (page) => {
-      const { resource, changes, statusChanges } = page;
-      const tally = tallies.get(resource) ?? newTally();
-      tallies.set(resource, tally);
-      tally.records += countPage(page).read;
-      tally.events += changes.length;
-      tally.statusChanges += statusChanges.length;
-      const { since, ...counts } = tally;
-      const elapsedMs = performance.now() - since;
-      if (elapsedMs < TALLY_EVERY_MS) return;
-      tallies.set(resource, newTally());
+      const counts = publishedCounts.add(page);
+      if (!counts) return;
       logger.info(
-        { event: 'published', resource, seconds: Math.round(elapsedMs / 1_000), ...counts },
+        { event: 'published', resource: page.resource, ...counts },
         'numbers of records that were read, and of events and status changes that were published, in the last `seconds`',
       );
     },
@@ -154,17 +141,12 @@ export function logHooks(
         level === null ? 'sweep completed' : `sweep completed: ${LEVEL_WORDS[level]}`,
       );
       const deletions = deletionsOf(swept);
-      if (deletions === 'never' && !unprovable.has(resource)) {
-        unprovable.add(resource);
+      if (deletions === 'never' && noProofLines.isDue(resource)) {
         logger.info({ event: 'level', resource, level }, NO_PROOF_OF_ABSENCE);
       }
-      if (deletions !== 'unknown') return void unproven.delete(resource);
-      const now = performance.now();
-      const run = unproven.get(resource) ?? { since: now, sweeps: 0 };
-      run.sweeps += 1;
-      unproven.set(resource, run);
-      if (run.sweeps < UNPROVEN_SWEEPS || now - run.since < REPEAT_WARNING_EVERY_MS) return;
-      unproven.delete(resource); // logged again after the same time
+      if (deletions !== 'unknown') return unproven.reset(resource);
+      if (!unproven.add(resource, performance.now())) return;
+      unproven.reset(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
         unprovenDeletionsText(totalOf(resource)),
@@ -185,9 +167,7 @@ export function logHooks(
       );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
-      const isNew = lastMissing.get(resource) !== gone;
-      lastMissing.set(resource, gone);
-      if (!isWarningDue(`${resource} held`, isNew)) return;
+      if (!warnings.isDue(`${resource} held`, gone)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
         heldDeletionsText(gone, known),
@@ -204,7 +184,7 @@ export function logHooks(
         `${resource} is stopped by an error that an operator must resolve. It is retried each minute; other lists are not affected`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
-      const quiet = trouble === 'stepped-back' || !isWarningDue(`${resource} ${trouble}`);
+      const quiet = trouble === 'stepped-back' || !warnings.isDue(`${resource} ${trouble}`);
       logger[quiet ? 'debug' : 'warn'](
         { event: 'scan-trouble', resource, trouble, offset },
         trouble === 'cut'
@@ -214,7 +194,7 @@ export function logHooks(
       );
     },
     onStale: ({ resource, held, ageMs }) =>
-      logger[isWarningDue(`${resource} stale`) ? 'warn' : 'debug'](
+      logger[warnings.isDue(`${resource} stale`) ? 'warn' : 'debug'](
         { event: 'stale-answer', resource, held, ageMs },
         'the API returned records in an earlier state than the published one, as from a lagging replica (held: how many wait, for up to 10 s, until they are read again), or a cached response (ageMs: its age)',
       ),
@@ -334,55 +314,5 @@ export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDes
         { event: 'taken-over', resource },
         'this instance publishes the list from now on. The instance that published it before did not release it, probably because it crashed; if it still runs, Kafka refuses its next write, and it then stops serving the account. Nothing is to be done',
       ),
-  };
-}
-
-/**
- * Returns a function that limits the rate of log lines. That function returns whether a line about `name` may be written: once in
- * `intervalMs`, and always if `urgent` is set. A line that may be written counts as written.
- */
-function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => boolean {
-  const doneAt = new Map<string, number>();
-  return (name, urgent = false) => {
-    const now = performance.now();
-    if (!urgent && now - (doneAt.get(name) ?? -Infinity) < intervalMs) return false;
-    doneAt.set(name, now);
-    return true;
-  };
-}
-
-/** Returns counts of a list's published records and events that begin now (`since`, a time of `performance.now()` in ms). */
-function newTally() {
-  return { since: performance.now(), records: 0, events: 0, statusChanges: 0 };
-}
-
-/**
- * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name: the first item at once,
- * then at most every `everyMs` the newest item and the number of items since the previous call. Memory is bounded by the number of names.
- * The timers do not prevent the process from ending; items that are not emitted by then are dropped.
- */
-function coalesce<T>(
-  everyMs: number,
-  emit: (newest: T, count: number) => void,
-): (name: string, one: T) => void {
-  const groups = new Map<string, { newest: T; count: number }>();
-  return (name, one) => {
-    const pending = groups.get(name);
-    if (pending) {
-      pending.count += 1;
-      pending.newest = one;
-      return;
-    }
-    emit(one, 1);
-    const group = { newest: one, count: 0 };
-    groups.set(name, group);
-    const timer = setInterval(() => {
-      const { newest, count } = group;
-      group.count = 0;
-      if (count > 0) return emit(newest, count);
-      clearInterval(timer);
-      groups.delete(name);
-    }, everyMs);
-    timer.unref();
   };
 }

@@ -1,10 +1,30 @@
-// Texts about deletions that are not published, for the log and for the warnings of the status page.
+// Deletions that are not published: when that is reported, and the texts for the log and the warnings of the status page.
 
-/**
- * Number of consecutive sweeps (full scans) that fail to prove which records were deleted, after which this is logged and shown. These
- * sweeps must also extend over at least ten minutes.
- */
-export const UNPROVEN_SWEEPS = 3;
+/** Number of consecutive sweeps (full scans) without proof from which {@link UnprovenSweeps} reports a list. */
+const MIN_SWEEPS = 3;
+/** Minimum time over which these sweeps must extend, in ms: the sweeps of a short list follow each other in seconds. */
+const MIN_DURATION_MS = 10 * 60_000;
+
+/** Counts, for each list, the consecutive sweeps (full scans) that failed to prove which records were deleted. */
+export class UnprovenSweeps {
+  readonly #byList = new Map<string, { readonly since: number; sweeps: number }>();
+
+  /**
+   * Adds a sweep of the list that ended at `now` (ms, of a steady clock) without proof. Returns whether this has lasted long enough to be
+   * reported: at least three sweeps and ten minutes.
+   */
+  add(resource: string, now: number): boolean {
+    const failed = this.#byList.get(resource) ?? { since: now, sweeps: 0 };
+    this.#byList.set(resource, failed);
+    failed.sweeps += 1;
+    return failed.sweeps >= MIN_SWEEPS && now - failed.since >= MIN_DURATION_MS;
+  }
+
+  /** Forgets the sweeps of the list, because one has proved its deletions or because they have been reported. */
+  reset(resource: string): void {
+    this.#byList.delete(resource);
+  }
+}
 
 /** Returns the text about deletions that `DELETE_LIMIT_PERCENT` holds back: `gone` of the `known` records of a list are missing. */
 export function heldDeletionsText(gone: number, known: number): string {

@@ -7,7 +7,7 @@ import type { Hooks } from '../../observe/hooks.ts';
 import {
   heldDeletionsText,
   unprovenDeletionsText,
-  UNPROVEN_SWEEPS,
+  UnprovenSweeps,
 } from '../../observe/unpublished-deletions.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/scan-trouble.ts';
@@ -39,8 +39,7 @@ export class Warnings {
   readonly #totalOf: (resource: string) => string;
   /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
-  /** Number of consecutive sweeps (full scans) that did not prove which records were deleted, and when the first of them ended, by list. */
-  readonly #doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
+  readonly #unproven = new UnprovenSweeps();
   /** Lists whose current sweep (full scan) has detected more deletions than `DELETE_LIMIT_PERCENT` allows to publish. */
   readonly #held = new Set<string>();
 
@@ -67,14 +66,11 @@ export class Warnings {
       const { resource } = swept;
       if (!this.#held.delete(resource)) this.#clear('deletions-held', resource);
       if (deletionsOf(swept) !== 'unknown') {
-        this.#doubts.delete(resource);
+        this.#unproven.reset(resource);
         this.#clear('deletions-unknown', resource);
         return;
       }
-      const now = this.#now();
-      const { since, sweeps } = this.#doubts.get(resource) ?? { since: now, sweeps: 0 };
-      this.#doubts.set(resource, { since, sweeps: sweeps + 1 });
-      if (sweeps + 1 < UNPROVEN_SWEEPS || now - since < TEN_MINUTES_MS) return;
+      if (!this.#unproven.add(resource, this.#now())) return;
       const text = unprovenDeletionsText(this.#totalOf(resource));
       this.#raise('deletions-unknown', resource, UNTIL_ENDED, text);
     },
