@@ -44,7 +44,7 @@ export interface Lanes {
 }
 
 /**
- * Reads of a list that need quota at the same time as its polls. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
+ * Reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
  * certificate or a proof of deletions needs. `nothing`: none of these.
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';

@@ -32,7 +32,10 @@ export interface PageLane {
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
-  /** Returns a function to call once the records of a read are committed or dropped. It closes the read and releases its page slot. */
+  /**
+   * Returns a function to be called once the records of the read with this span are committed or dropped. That function marks the read as
+   * closed in the list's logical clock, and releases its page slot.
+   */
   readonly settler: (span: Span) => () => void;
 }
 

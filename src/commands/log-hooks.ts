@@ -283,7 +283,7 @@ export function logHooks(
   };
 }
 
-/** Log texts for the steps of an instance with an account of its fleet. */
+/** Log text for each step that a fleet's instance takes with an account, such as claiming or releasing it. */
 const STEPS = {
   claim: 'claiming the account',
   warm: "restoring the account's published records from Kafka while another instance serves the account",
@@ -351,7 +351,7 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** Returns counts of a list's published records and events that begin now (`since`, a time of `performance.now()` in ms). */
+/** Creates counters, all 0, of a list's published records, events and status changes since now (`since`: `performance.now()`, in ms). */
 function newTally() {
   return { since: performance.now(), records: 0, events: 0, statusChanges: 0 };
 }

@@ -574,7 +574,10 @@ function withFileNames(names: readonly string[]): readonly string[] {
 
 /** The settings for an API with a certain description. */
 export type SettingTable = ReturnType<typeof settingTable>;
-/** Values of the settings, by name. The type does not contain `KEY_FIELDS_<LIST>` and `API_PARAM_<NAME>`. */
+/**
+ * Values of the settings, by name. The type lacks the settings whose names depend on the API description: `KEY_FIELDS_<LIST>` and
+ * `API_PARAM_<NAME>`.
+ */
 export type Settings = z.output<SettingTable['schema']>;
 export type Name = keyof Settings;
 
