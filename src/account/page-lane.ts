@@ -51,8 +51,8 @@ export interface PageLanesOptions {
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
   /**
-   * Fields that are ignored when records of two pages are compared, because they differ in every response. A field detected by one kind of
-   * read is ignored by all.
+   * Fields that are ignored when records of two pages are compared, because they differ in every response. When one scan of the
+   * list detects such a field, the scans of all lanes ignore it.
    */
   readonly leftOut: LeftOut;
   /**

@@ -74,7 +74,7 @@ export function quotas(options: QuotasOptions): Quotas {
  */
 export class Quotas {
   readonly #options: QuotasOptions;
-  /** Limit of logins. */
+  /** Limits how often login requests may start. */
   readonly login: Limit;
   readonly #login: Quota;
   readonly #described: DescribedQuota;

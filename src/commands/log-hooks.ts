@@ -67,7 +67,7 @@ export function logHooks(
    * not only after an interval.
    */
   const lastMissing = new Map<string, number>();
-  /** Lists for which a log line has said that their full scans cannot prove deletions. */
+  /** Lists for which {@link NO_PROOF_OF_ABSENCE} has been logged, which is logged once for each: full scans cannot prove deletions. */
   const unprovable = new Set<string>();
   /** Number of consecutive sweeps of each list that could not prove deletions, and when the first of them ended (monotonic time, in ms). */
   const unproven = new Map<string, { readonly since: number; sweeps: number }>();

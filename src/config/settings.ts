@@ -572,7 +572,7 @@ function withFileNames(names: readonly string[]): readonly string[] {
   return [...names, ...secrets.map((secret) => `${secret}_FILE`)];
 }
 
-/** The settings for an API with a certain description. */
+/** All settings of the service with one API description: their sections, parsers, names and documentation. */
 export type SettingTable = ReturnType<typeof settingTable>;
 /**
  * Values of the settings, by name. The type lacks the settings whose names depend on the API description: `KEY_FIELDS_<LIST>` and

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { objectIn } from '../../core/http-text.ts';
 
-/** Name of the quota of logins. */
+/** Name of the quota that limits login requests. */
 export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
