@@ -168,8 +168,8 @@ export function openApi(options: ApiOptions): Api {
         variables: () => ({ ...config.parameters, ...credentials() }),
       });
   /**
-   * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
-   * Shared by all requests of this account.
+   * Results of observing the responses of each list, by the list's name: texts that are accepted although they are not JSON (`texts`), how
+   * the server pages (`plan`), and list offsets of records that make pages fail. Shared by all requests of this account.
    */
   const findings = new Map(
     description.lists.map((list) => {

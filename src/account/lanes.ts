@@ -44,7 +44,7 @@ export interface Lanes {
 }
 
 /**
- * Reads of a list that need quota at the same time as its polls. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
+ * Reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
  * certificate or a proof of deletions needs. `nothing`: none of these.
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
@@ -59,8 +59,8 @@ export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
  * Combines the lanes of a list that is limited by several quotas. A request then needs a token of its lane in `all` (a quota that other
- * lists may share), of its lane in `own` (a second quota, if the list has one), and of each limit in `further`. Waiting requests are served
- * in the order of `all`.
+ * lists may share), of its lane in `own` (a second quota, if the list has one), and of each limit in `further`. The bucket of `all`
+ * determines the order in which waiting requests are served.
  */
 export function lanesTogether(
   all: BucketLanes,

@@ -32,7 +32,10 @@ export interface PageLane {
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
-  /** Returns a function to call once the records of a read are committed or dropped. It closes the read and releases its page slot. */
+  /**
+   * Returns a function to be called once the records of the read with this span are committed or dropped. That function marks the read as
+   * closed in the list's logical clock, and releases its page slot.
+   */
   readonly settler: (span: Span) => () => void;
 }
 
@@ -48,8 +51,8 @@ export interface PageLanesOptions {
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
   /**
-   * Fields that are ignored when records of two pages are compared, because they differ in every response. A field detected by one kind of
-   * read is ignored by all.
+   * Fields that are ignored when records of two pages are compared, because they differ in every response. When one scan of the
+   * list detects such a field, the scans of all lanes ignore it.
    */
   readonly leftOut: LeftOut;
   /**

@@ -42,8 +42,8 @@ export interface QuotasOptions {
    */
   readonly writer?: LedgerWriter;
   /**
-   * Id of this process. {@link Quotas.inherit} stores it through `writer`, because this process writes the request times from then on.
-   * Default: no id is stored.
+   * Id of this process. {@link Quotas.inherit} passes it to `writer`, which stores it as the id of the process that writes the request
+   * times from then on. Default: no id is stored.
    */
   readonly instance?: string;
   /** `onQuotaShared` is called once for each quota, when the API's responses show that others use it, too. Default: not called. */
@@ -74,7 +74,7 @@ export function quotas(options: QuotasOptions): Quotas {
  */
 export class Quotas {
   readonly #options: QuotasOptions;
-  /** Limit of logins. */
+  /** Limits how often login requests may start. */
   readonly login: Limit;
   readonly #login: Quota;
   readonly #described: DescribedQuota;

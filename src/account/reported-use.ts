@@ -9,15 +9,19 @@ export interface ReportedUseOptions {
   readonly scheduler: SchedulerLike;
   /** Called with the number of requests of other users of the quota that were detected since the last call. */
   readonly onOthers: (count: number) => void;
-  /** Called when no requests remain, with the time at which the quota is reset, in ms on the scheduler's clock. */
+  /**
+   * Called when a response reports that no requests remain, and when the quota is reset. `until`: time of that reset, in ms on the
+   * scheduler's clock.
+   */
   readonly onUsedUp: (until: number) => void;
 }
 
 /**
- * Largest rise of the reported number of remaining requests that does not count as a reset of the quota, as a multiple of the number of
- * this process's requests that overlapped the answered one. Responses that overtake each other cause such rises. The factor is 2 rather
- * than 1 because requests of other processes overtake, too. If it is too small, such a rise counts as a reset, and requests of others are
- * missed. If it is too large, requests of others are missed after the reset of a little-used quota.
+ * Factor that determines when a rise of the reported number of remaining requests counts as a reset of the quota: when the rise is larger
+ * than this factor times the number of this process's requests that overlapped the request whose response reports it. Smaller rises are due
+ * to responses that arrive out of order. The factor is 2 rather than 1 because the server may also handle requests of other processes in
+ * between. If it is too small, a response out of order is mistaken for a reset, and requests of other processes are not counted. If it is
+ * too large, the reset of a little-used quota is not noticed, and requests of other processes after it are not counted.
  */
 const OVERTAKEN = 2;
 

@@ -186,7 +186,10 @@ class ApiCheck {
     return this.#afterLogin((resource) => this.#checkList(resource));
   }
 
-  /** Adds the measurements of each list to `lists`; returns the findings of the login, and of lists that could not be measured. */
+  /**
+   * Measures how the API behaves for each list, and adds the results to `lists`. Returns findings about the login, and about lists
+   * that could not be measured.
+   */
   async measure(
     lists: Map<Resource, readonly Measurement[]>,
     pause: (ms: number) => Promise<void>,

@@ -78,7 +78,7 @@ async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
   return [transactions, ...(isJoinable ? [joinable] : ofGroup), ...rights];
 }
 
-/** Returns a finding for each missing right, or one about the error of `work`. */
+/** Runs `work`, which resolves to the missing rights (ACLs). Returns a failed finding for each; if `work` rejects, one with the error. */
 async function missing(
   what: string,
   { config }: KafkaChecks,
@@ -97,8 +97,9 @@ function failure(what: string, detail: string): Finding {
 }
 
 /**
- * Checks transactions by opening one with a transactional id that no service uses, so that no running service is fenced. The ids of
- * services never have `/` after the last dot (`pipeline/task.ts`). The id begins with the prefix for which rights are granted.
+ * Checks whether a transaction can be opened. Uses the transactional id `cellarstream.<prefix>./check`, which begins with the prefix for
+ * which rights are granted. The check fences no running service, because no service's id has a `/` directly after a dot
+ * (`pipeline/task.ts`).
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
   const prefix = `cellarstream.${config.topics.prefix}.`;

@@ -14,7 +14,7 @@ export function directLoopback(env: Environment): Environment {
   return { no_proxy: noProxy, NO_PROXY: noProxy };
 }
 
-/** Returns the environment of this process with the settings that all services of a demo have. */
+/** Returns the environment variables for the services of a demo: those of this process, with the settings of the demo added or replaced. */
 export function demoEnvironment({ brokers, registryUrl }: Services): Environment {
   return {
     ...process.env,

@@ -83,7 +83,7 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
 }
 
 interface FleetDemoOptions extends DemoFleetOptions {
-  /** Environment of all instances. */
+  /** Environment variables that all instances have in common. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Lines printed once, when all accounts are served for the first time. */
   readonly hints: readonly string[];

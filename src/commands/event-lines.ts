@@ -104,8 +104,8 @@ export function changeLines(
 }
 
 /**
- * Returns the member names on the path from a record to the object (or array) with the name `subject` in `table`. The path is empty if that
- * is the record itself, and `[subject]` if `table` does not contain the name.
+ * Returns the path, as member names, from a record to the object or array that `table` calls `subject`. The path is empty if `subject` is
+ * the name of the record itself. Returns `[subject]` if `table` has no such name.
  */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];

@@ -16,7 +16,7 @@ export class LineWriter {
 
   /**
    * Adds a line to the current chunk. If that makes the chunk large enough, writes the chunk and returns a promise that resolves once it is
-   * written; a caller that awaits it does not outrun a slow reader.
+   * written. A caller that awaits this promise keeps the buffered text small even if the stream's reader is slow.
    */
   write(line: string): Promise<void> | undefined {
     this.#text += `${line}\n`;

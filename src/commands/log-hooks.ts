@@ -263,7 +263,7 @@ export function logHooks(
   };
 }
 
-/** Log texts for the steps of an instance with an account of its fleet. */
+/** Log text for each step that a fleet's instance takes with an account, such as claiming or releasing it. */
 const STEPS = {
   claim: 'claiming the account',
   warm: "restoring the account's published records from Kafka while another instance serves the account",

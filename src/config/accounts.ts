@@ -94,7 +94,7 @@ export function loadAccount<N extends Need>(
   }
 }
 
-/** Throws if an account's file sets a name that belongs to the instance, whose settings come from the environment. */
+/** Throws if an account's file (`own`) contains a name that is not in `perAccount`: a setting of the instance, or a misspelled name. */
 function expectOwn(own: Readonly<Record<string, string>>, perAccount: readonly string[]): void {
   const foreign = Object.keys(own).filter((name) => !perAccount.includes(name));
   if (foreign.length === 0) return;

@@ -73,7 +73,7 @@ export function configOf(
 }
 
 /**
- * Returns the values of settings that the API's description adds, such as one setting for each list.
+ * Returns the values of settings whose names depend on the API description, such as `KEY_FIELDS_<LIST>` for each list.
  *
  * @param names Names of the lists or parameters that have a setting. They are the keys of the result.
  * @param settingOf Returns the name of the setting for one of `names`.

@@ -14,7 +14,7 @@ export type { ClientCredentials } from '../core/client-tokens.ts';
 
 /** Settings of the API and its login. */
 export interface ApiConfig {
-  /** Base URL of the API, without a trailing `/`. The paths of the description follow it. */
+  /** Base URL of the API, without a trailing `/`. The request paths in the API description are appended to it. */
   readonly baseUrl: string;
   /** Address of the login or the OAuth 2 token endpoint; not used if the API has no login. */
   readonly loginUrl: string;
@@ -24,7 +24,7 @@ export interface ApiConfig {
   readonly keyPatienceMs: number;
   /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;
-  /** Values of the description's parameters, by name. Absent if the description has none. */
+  /** Values of the parameters that the API description declares, by name. Absent if it declares none. */
   readonly parameters?: Readonly<Record<string, string>>;
   /** HTTP proxies. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
@@ -32,7 +32,7 @@ export interface ApiConfig {
 
 /** A certificate that a client presents to a server, in PEM. */
 export interface ClientCertificate {
-  /** The certificate, followed by its intermediate certificates. */
+  /** PEM text of the client certificate, followed by its intermediate certificates. */
   readonly cert: string;
   readonly key: Secret;
   /** Password of the private key; undefined if the private key is not encrypted. */
@@ -120,7 +120,7 @@ export interface Config {
   };
   readonly resources: readonly Resource[];
   readonly poll: {
-    /** Time between polls of a list. Undefined: as often as the quota allows. */
+    /** Time between polls of a list, in ms. Undefined: as often as the quota allows. */
     readonly intervalMs: number | undefined;
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
@@ -129,10 +129,13 @@ export interface Config {
     readonly pageSize: number;
     /** Largest percentage of a list's keys that may go missing between two full scans before deletions are held back, 0 to 100. */
     readonly deleteLimitPercent: number;
-    /** How long a record has to stay missing from the list before its deletion is published. */
+    /** How long a record has to stay missing from the list before its deletion is published, in ms. */
     readonly deleteProofMs: number;
   };
-  /** Shortest time between two certificates of a list; each certifies a full scan. */
+  /**
+   * Age of a list's newest certificate, in ms, from which the next full scan publishes another one. A certificate that was requested is
+   * published at any age.
+   */
   readonly certificateIntervalMs: number;
   readonly quota: {
     readonly perMinute: number;

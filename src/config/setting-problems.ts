@@ -49,8 +49,8 @@ const REQUIREMENTS: readonly (Requirement & readonly [Name, Name])[] = [
 ];
 
 /**
- * Settings for TLS, each followed by the settings of the addresses that it is used for. At least one of these addresses has to begin with
- * `https://`.
+ * Each row: a TLS setting, then the settings with the addresses of the servers that it is used for. If the TLS setting is set, one of the
+ * addresses in its row has to begin with `https://`.
  */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],

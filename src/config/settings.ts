@@ -572,9 +572,12 @@ function withFileNames(names: readonly string[]): readonly string[] {
   return [...names, ...secrets.map((secret) => `${secret}_FILE`)];
 }
 
-/** The settings for an API with a certain description. */
+/** All settings of the service with one API description: their sections, parsers, names and documentation. */
 export type SettingTable = ReturnType<typeof settingTable>;
-/** Values of the settings, by name. The type does not contain `KEY_FIELDS_<LIST>` and `API_PARAM_<NAME>`. */
+/**
+ * Values of the settings, by name. The type lacks the settings whose names depend on the API description: `KEY_FIELDS_<LIST>` and
+ * `API_PARAM_<NAME>`.
+ */
 export type Settings = z.output<SettingTable['schema']>;
 export type Name = keyof Settings;
 

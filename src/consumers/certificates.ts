@@ -173,7 +173,7 @@ function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>)
 
 /**
  * Maximum number of certificates (published count and digest of a list's live keys) that wait until the consumer has read the events before
- * them. Beyond this number the oldest is dropped, and the consumer is not called with it.
+ * them. If there are more, the oldest is dropped and never passed to the consumer.
  */
 const MAX_PENDING = 1_000;
 

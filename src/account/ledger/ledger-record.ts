@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { objectIn } from '../../core/http-text.ts';
 
-/** Name of the quota of logins. */
+/** Name of the quota that limits login requests. */
 export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
@@ -92,7 +92,7 @@ export function isOfApiKey(text: string, key: string): boolean {
   return entry !== undefined && 'quotas' in entry && entry.key === key;
 }
 
-/** A number of requests that count against a quota from the time `at` on. The time is in ms on the local clock. */
+/** A number of requests that count against a quota for one quota window, beginning at the time `at`, in ms on the local clock. */
 export interface TimedCount {
   readonly at: number;
   readonly count: number;
@@ -124,8 +124,8 @@ export function declarationsIn(
 
 /**
  * Returns the requests in a declaration that count against the quota `name`, with the latest time at which they may reach the API, in ms on
- * the reader's clock. Requests that had ended count at their declared age. Those that were in flight, and those that may still start, count
- * {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
+ * the reader's clock. For requests that had ended, this time follows from their declared age. For those that were in flight, and those that
+ * may still start, it is {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
  */
 export function latestArrivalsIn(
   name: string,

@@ -54,8 +54,8 @@ export interface InheritedLedger {
 export interface QuotaLedger {
   readonly gate: Gate;
   /**
-   * To be called when a request starts. Returns a function to be called when the request ends, with whether it was answered. The times `at`
-   * and `end` are in ms on the scheduler's clock.
+   * To be called when a request starts, with the time. Returns a function to be called when the request ends, with the time and whether a
+   * response arrived. The times (`at` and `end`) are in ms on the scheduler's clock.
    */
   readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
   /** Adds requests of other processes to the counted ones. Declarations include them for a minute, so that a successor counts them too. */
@@ -83,7 +83,7 @@ export interface LedgerOptions extends LeaseClocks {
 
 /**
  * Messages that are committed in one transaction with a claim of the ledger, or with the final declaration when the account is released.
- * The ledger's producer writes them, so a fenced process can't.
+ * The ledger's producer writes them, so messages of a fenced process are not committed.
  */
 export interface LedgerSideMessages {
   readonly claimMessages: () => readonly Message[];
@@ -301,8 +301,9 @@ export class Ledger {
 }
 
 /**
- * Counts the requests of one quota for the declarations of this process. A declaration says how many more requests may start. Requests that
- * start after it was sent ({@link declarationSent}) and before it is committed ({@link leaseBegan}) already use up that number.
+ * Counts the requests of one quota, and computes the part of this process's declarations that concerns this quota. A declaration states how
+ * many more requests may start. Requests that start between the sending of a declaration ({@link declarationSent}) and its commit
+ * ({@link leaseBegan}) are subtracted from that number.
  */
 class DeclaredQuota implements QuotaLedger {
   readonly gate: Gate;
@@ -386,8 +387,8 @@ class DeclaredQuota implements QuotaLedger {
   }
 
   /**
-   * Called when a declaration of this process's requests is committed, which begins a lease. `more`: number of requests declared to start
-   * with it.
+   * Called when a declaration of this process's requests is committed, which begins a lease. `more`: number of requests that the
+   * declaration allows to start.
    */
   leaseBegan(more: number): void {
     this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
@@ -411,7 +412,7 @@ function inheritedFrom(prior: PriorEntries): InheritedLedger {
   };
 }
 
-/** How long a stop waits at most for the final declaration of its requests, and after that for the ledger to close, in ms each. */
+/** Time limit, in ms, for each of the last two steps when a process stops: writing its final declaration, and closing the ledger. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /** Waits until `work` ends, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */

@@ -23,10 +23,10 @@ export function usedRequests() {
      */
     requestEnded: (at: number, isAnswered: boolean): void =>
       add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),
-    /** Counts requests that other processes sent. */
+    /** Counts requests that other processes sent, in the second that contains the time `at` of each. */
     count: (requests: readonly TimedCount[]): void =>
       requests.forEach(({ at, count }) => add(at, count)),
-    /** Returns the requests that may still count against a quota, with their ages. */
+    /** Returns the requests that may still count against a quota at the time `now`, as pairs of age in ms and number. */
     ages: (now: number): AgedCount[] => {
       for (const second of used.keys()) {
         if (second * SECOND_MS + WINDOW_MS <= now) used.delete(second);

@@ -152,7 +152,7 @@ export class GuestPermits {
 
   /**
    * Acquires the next batch of permits (each the right to send one request to the API). First drops the unused permits of the current
-   * batch: `demands()` would not count a request that starts with one of them later.
+   * batch: a request that started with one of them after the call of `demands()` would not be counted in the demands.
    */
   #acquire(): Promise<PermitBatch> {
     this.#batch = EMPTY_BATCH;
