@@ -163,7 +163,7 @@ function notPromised(list: ListDescription): string[] {
   );
 }
 
-/** Returns the texts among the values: the others have conditions that do not hold. */
+/** Returns the arguments that are strings, and drops `false` and undefined, so that callers can write `condition && 'text'`. */
 function texts(...values: readonly (string | false | undefined)[]): string[] {
   return values.filter((value) => typeof value === 'string');
 }

@@ -58,9 +58,9 @@ export async function startOnJava(
 const MADE_BY = 'java-version.txt';
 
 /**
- * Creates class archives (JEP 350), with which Kafka and the registry start in half the time. For this purpose, they are started and
- * stopped once, which takes about ten seconds. Does nothing if this has been done before with the same Java version. Reports an error only
- * as progress, because the servers also start without archives.
+ * Creates class archives (JEP 350), with which Kafka and the registry start in half the time. For this purpose, both are started and
+ * stopped once, which takes about ten seconds. Does nothing if archives of the same Java version exist. An error is not thrown but reported
+ * to `options.onProgress`, because the servers also start without archives.
  */
 async function archiveClasses(
   jars: Jars,
