@@ -35,7 +35,7 @@ export interface CheckedPartition {
 /** A certificate, and the result of comparing a consumer's live keys with it. */
 export interface CheckedCertificate extends PublishedCertificate {
   readonly checked: Checked;
-  /** Human-readable reason if no partition was compared; else undefined. */
+  /** Human-readable reason why no partition was compared; undefined if `partitions` has results. */
   readonly why: string | undefined;
   readonly partitions: readonly CheckedPartition[];
 }

@@ -68,7 +68,7 @@ export class AccessTokens {
   #held: CachedToken | undefined;
   /** The token request in flight; undefined if there is none. */
   #answer: Promise<CachedToken> | undefined;
-  /** Error of the newest failed request, and the time before which no other one is sent. */
+  /** Error of the newest failed token request, and the time before which no further request is sent (by the clock `#now`, in ms). */
   #failure: { readonly error: Error; readonly until: number } | undefined;
 
   constructor(options: AccessTokensOptions) {

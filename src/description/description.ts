@@ -142,14 +142,17 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
   return lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
 }
 
-/** Name of a list's total in messages: the last name of its JSON Pointer, its header, or its request's path. */
+/**
+ * Returns the name that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
+ * JSON Pointer, the name of its header, or the path of the request for it.
+ */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';
   if (total && 'header' in total) return total.header;
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
-/** Returns a function that maps the name of a list to the name that messages use for the list's total: see {@link totalName}. */
+/** Returns a function that takes the name of a list and returns the {@link totalName} of that list, for messages. */
 export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
   const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
   return (resource) => totals.get(resource) ?? 'the total';

@@ -9,7 +9,7 @@ export interface RequestLimits {
   readonly perSecond: number | undefined;
 }
 
-/** The limits of a description's list requests and logins. */
+/** The rate limits that a description states for list requests and for logins. */
 export interface DescribedQuota {
   /**
    * `key`: at least one limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately.
@@ -31,13 +31,16 @@ export interface DescribedQuota {
   readonly login: RequestLimits & { readonly perMinute: number };
 }
 
-/** Limit of logins where the description states none. */
+/** Limit of login requests that applies if the description states none. */
 const LOGIN_LIMIT = '10/min';
 /** Length of the units of limits, in seconds. */
 const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
-/** Largest limit in requests per minute; a larger one counts as this one. Each counted request has a slot in a file of the state folder. */
+/**
+ * Maximum value of a limit per minute, in requests; a description's limit above it is reduced to it. Each request that may start in a
+ * minute has a slot in a file of the state folder, so a larger maximum needs larger files.
+ */
 const MAX_PER_MINUTE = 1_000_000;
-/** Largest number of requests in a limit per second, such as `10/s`; a larger number counts as this one. */
+/** Maximum value of a limit per second, in requests; a description's limit above it, such as `20000/s`, is reduced to it. */
 const MAX_PER_SECOND = 10_000;
 
 /**

@@ -10,7 +10,7 @@ export interface TimeFormat {
   readonly isIso: boolean;
   /** Parses a time to epoch ms; null if the value is not a time in this notation. */
   readonly read: (value: JsonValue | undefined) => number | null;
-  /** Formats epoch ms for a request parameter. Clamps times to 1970 through 9999-12-31. Units smaller than the notation's are cut off. */
+  /** Formats epoch ms for a request parameter. Clamps times to 1970 through 9999-12-31, and rounds down to the notation's smallest unit. */
   readonly write: (ms: number) => string;
 }
 

@@ -11,7 +11,7 @@ import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
 import { describeError } from '../core/errors.ts';
 
-/** Default limit in ms for the time until a started server answers. */
+/** Default time that a Java server has from its start to its first response, in ms. If it is too small, slow starts fail. */
 const READY_TIMEOUT_MS = 60_000;
 
 /**
@@ -95,7 +95,7 @@ async function archiveClasses(
   }
 }
 
-/** Starts and stops Kafka and the registry, which write an archive of their loaded classes at the end. */
+/** Starts and stops Kafka and the registry. As they stop, each writes its class archive (JEP 350) to the folder `archives`. */
 async function startAndStop(
   jars: Jars,
   java: string,
