@@ -35,7 +35,7 @@ export interface CheckedPartition {
 /** A certificate, and the result of comparing a consumer's live keys with it. */
 export interface CheckedCertificate extends PublishedCertificate {
   readonly checked: Checked;
-  /** Human-readable reason if no partition was compared; else undefined. */
+  /** Human-readable reason why no partition was compared; undefined if `partitions` has results. */
   readonly why: string | undefined;
   readonly partitions: readonly CheckedPartition[];
 }
@@ -147,8 +147,9 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * Count and digest of each partition's live keys, as they were after each recent event. Older values are needed because a certificate
-   * states them for an earlier event, and may arrive after later events were read. Before the first offset, a partition has no live key.
+   * For each partition, count and digest of the live keys as they were after each of the recent events, in offset order. They are stored
+   * because a certificate states the values at an earlier offset, and may arrive after later events have been read. The first entry is the
+   * state before the first event: no live keys.
    */
   readonly #recent: Map<number, TallyAt[]>;
 
@@ -166,7 +167,7 @@ export class TableCheck {
     );
   }
 
-  /** Applies the next event of a partition; to be called in offset order. */
+  /** Updates the live keys, count and digest of a partition for its next event. Must be called in offset order. */
   apply(partition: number, offset: number, key: string, event: EventSummary | null): void {
     this.#keys.apply(partition, key, event);
     const recent = this.#recent.get(partition) ?? [];

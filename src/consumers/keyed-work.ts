@@ -48,7 +48,10 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
     });
 }
 
-/** A fixed number of slots, one for each item in progress, shared by all batches. Waiting batches get one slot each in turn. */
+/**
+ * A fixed number of slots, shared by all batches. Each item in progress occupies one slot. Waiting batches receive free slots in turn, one
+ * at a time.
+ */
 class Slots {
   /** Batches that wait for a slot (the right to process one item), in order. `begin` is called when the batch gets its slot. */
   readonly #waiting = new Set<{ begin(): void }>();
@@ -96,7 +99,10 @@ class BatchRun<E, R> {
   readonly #slots: Slots;
   readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
-  /** Index of the next item with the same key, for each item that has one. That item waits until this one is done. */
+  /**
+   * For each item, by its index: the index of the next item with the same key, which waits until this item is done. Undefined if there is
+   * no such item.
+   */
   readonly #nextOfKey: (number | undefined)[] = [];
   /**
    * Indexes of the items that can be started, ascending: all earlier items with the same key are done, and the item is not paused for a

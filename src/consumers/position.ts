@@ -72,7 +72,7 @@ export const MISSING_TOPIC_ADVICE =
   'check that TOPIC_PREFIX is that of the service (`cellarstream run`), which creates the topics';
 
 /**
- * Whether a begin or an end is given as a Date.
+ * Whether the begin or the end of a replay is given as a Date, not as a position.
  *
  * @throws CellarstreamError `POSITION` for an invalid Date.
  */
@@ -85,7 +85,10 @@ function isInstant(place: Date | TopicPosition): place is Date {
   );
 }
 
-/** Returns the offsets of the first messages published at `instant` or later; at most the end of the committed messages. */
+/**
+ * Returns, for each partition, the offset of the first message published at `instant` or later. Where no committed message is that new, it
+ * is the end of the partition's committed messages.
+ */
 async function offsetsAt(
   kafka: Kafka,
   topic: string,

@@ -197,8 +197,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event read in the partition, if that event was outdated (not newer than an earlier event of the partition); otherwise
-   * null. A tombstone of this key is then outdated, too. Tombstones do not count as events here.
+   * Key of the last event read in the partition, not counting tombstones, if that event was outdated (its sequence was not higher than that
+   * of an earlier event in the partition); otherwise null. A tombstone with this key that follows is outdated, too.
    */
   readonly late: string | null;
 }

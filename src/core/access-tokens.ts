@@ -66,9 +66,9 @@ export class AccessTokens {
   readonly #options: AccessTokensOptions;
   readonly #now: () => number;
   #held: CachedToken | undefined;
-  /** The response to the request in flight. */
+  /** The token request in flight; undefined if there is none. */
   #answer: Promise<CachedToken> | undefined;
-  /** Error of the newest failed request, and the time before which no other one is sent. */
+  /** Error of the newest failed token request, and the time before which no further request is sent (by the clock `#now`, in ms). */
   #failure: { readonly error: Error; readonly until: number } | undefined;
 
   constructor(options: AccessTokensOptions) {
@@ -108,7 +108,10 @@ export class AccessTokens {
     this.#held = undefined;
   }
 
-  /** Returns the response to the request in flight. If there is none, sends a request, or rejects shortly after a failed one. */
+  /**
+   * Returns the promise of the token request that is in flight. If there is none, sends a request; but within {@link PAUSE_MS} after a
+   * failed request, rejects with the error of that request instead.
+   */
   #requested(): Promise<CachedToken> {
     if (this.#answer) return this.#answer;
     if (this.#failure && this.#now() < this.#failure.until)

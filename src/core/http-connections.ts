@@ -7,8 +7,9 @@ import type { Proxies } from './proxies.ts';
 
 /**
  * How long one address of a host may take to accept a connection before the next address is tried, in ms. If it is too small, slow
- * connections fail: Node's default of 250 ms excludes a host with several addresses and a longer round trip, and below about 1,500 ms a
- * lost SYN, which is sent again after 1 s, is fatal. If it is too large, addresses without a route use up the connect timeout.
+ * connections fail: with Node's default of 250 ms, a host with several addresses and a longer round trip can't be reached; below about
+ * 1,500 ms, a connection fails if its first SYN is lost, because the SYN is sent again after 1 s. If it is too large, addresses without a
+ * route use up the connect timeout.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
 

@@ -97,8 +97,9 @@ function absolute(
 
 /**
  * Wraps the handler of a request that is sent to the proxy with an absolute URL. If the response comes from the proxy itself and not from
- * the server, the request fails with a {@link ProxyError}. Such a response is a 407, or a 403 without JSON before the server's first
- * response: it is probably due to the proxy's rules, as the proxy has refused a tunnel to this server, too.
+ * the server, the request fails with a {@link ProxyError}. Two responses count as the proxy's own: a 407, and a 403 that is not JSON and
+ * arrives before any response of the server. Absolute URLs are used only after the proxy has refused a tunnel to the server, so its rules
+ * probably cause this 403 too.
  *
  * @param origin Origin of the server.
  * @param reached Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.)

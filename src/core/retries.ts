@@ -80,8 +80,9 @@ export const KAFKA_LIMITS = {
 /** How long each kind of failure is retried until it counts as final, in ms, measured from the first failure after a success. */
 export const LASTING_MS = {
   /**
-   * How long a lack of available brokers, as the brokers report it, is retried until it counts as final, in ms. If it is too small,
-   * transactions fail during the election of a partition leader. If it is too large, the log reports late why nothing is published.
+   * How long an operation is retried while the brokers report that too few of them are available (`COORDINATOR_NOT_AVAILABLE`,
+   * `NOT_ENOUGH_REPLICAS`), in ms. After that the error is final. If it is too small, transactions fail during the election of a partition
+   * leader. If it is too large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
   /**

@@ -14,7 +14,7 @@ export class Secret {
     Object.freeze(this);
   }
 
-  /** Returns the string itself. */
+  /** Returns the secret string in plain text. */
   reveal(): string {
     return this.#text;
   }

@@ -1,5 +1,6 @@
 /**
- * Returns the result of `work`, or rejects with the error of `late` after `ms` ms. The work itself goes on; its own error is then ignored.
+ * Returns the result of `work`. If `work` takes longer than `ms` ms, rejects with the error that `late` returns; `work` is not aborted, and
+ * an error that it throws later is ignored.
  */
 export async function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

@@ -89,7 +89,7 @@ export function problemsOf(
 const CLIENT_HEADERS =
   /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-/** Checks a description, and collects the mistakes that its format does not show. */
+/** Checks a description for mistakes that the validation of its format (the zod schema) does not detect, and collects them. */
 class Checks {
   readonly problems: Problem[] = [];
   readonly #file: DescriptionFile;
@@ -423,7 +423,7 @@ function typeAt(type: AvroType, path: readonly string[]): AvroType | undefined {
   return at;
 }
 
-/** Returns the type of an array's elements; any other type as it is. */
+/** Returns the type of the elements if `type` is an array type; returns any other type unchanged. */
 function elementOf(type: AvroType): AvroType {
   return typeof type === 'object' && 'items' in type ? withoutNull(type.items) : type;
 }

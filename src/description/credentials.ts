@@ -35,7 +35,10 @@ export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
   return (loginOf({ auth }) ?? oauth2Of({ auth })) !== undefined;
 }
 
-/** Returns a phrase for the credentials in messages, such as `API key`, with the places where an operator can change them. */
+/**
+ * Returns words for messages about the credentials that a description uses: a noun (`API key` or `credentials`), and the names of the
+ * settings that contain them (`settings`).
+ */
 export function credentialWords(auth: ApiDescription['auth']) {
   const used = credentialsIn(auth);
   return {

@@ -30,7 +30,7 @@ export interface ApiDescription {
   readonly settingUses: Readonly<Record<string, string>>;
   /** Lists of the API, in the order of the description file. */
   readonly lists: readonly ListDescription[];
-  /** Result of `check --measure` for this description; absent if the file has none. */
+  /** Result of `check --measure` for this description; undefined if the description file does not contain one. */
   readonly measured?: DescriptionFile['measured'];
 }
 
@@ -83,7 +83,7 @@ export interface ListDescription extends Pick<
   readonly updated: readonly string[];
   /** How to request a single record by its key; undefined if the API has no such request. */
   readonly one: SingleRead | undefined;
-  /** Names of the fields that identify the elements of arrays in the list's records, by name of the array. */
+  /** Maps the name of an array in the list's records to the name of the field that identifies the array's elements. */
   readonly arrays: Readonly<Record<string, string>>;
   readonly statuses: StatusTable | undefined;
   /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
@@ -96,7 +96,7 @@ export interface ListDescription extends Pick<
 export interface SingleRead {
   readonly path: string;
   readonly query: Parameters;
-  /** JSON Pointer in the response body of the record, or of an array that contains the record. */
+  /** JSON Pointer, within the response body, to the record or to an array that contains the record. */
   readonly record: string;
   /** HTTP statuses with which the API says that there is no record with the requested key. */
   readonly gone: readonly number[];
@@ -108,7 +108,10 @@ export interface SingleRead {
 export interface StatusTable {
   /** Name of the topic with the status changes, without `TOPIC_PREFIX`. */
   readonly topic: string;
-  /** Avro schema of the status changes: of the file that the description names, otherwise `StatusChange` in the list's namespace. */
+  /**
+   * Avro schema of the status changes, read from the file that the description names. Without such a file, it is a record schema named
+   * `StatusChange` in the list's namespace.
+   */
   readonly schema: RecordSchema;
   readonly subjects: readonly StatusTableSubject[];
 }
@@ -123,8 +126,8 @@ export interface StatusTableSubject {
   /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;
   /**
-   * Whether the field `time` states when the object was created. It is then the time of a status change only if the object is new in the
-   * record; later changes use the record's modification time.
+   * Whether the field `time` holds the time when the object was created. If so, it is used as the time of a status change only if the
+   * record did not contain the object before; for later changes the record's modification time is used.
    */
   readonly isTimeOfNew: boolean;
 }
@@ -139,14 +142,17 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
   return lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
 }
 
-/** Name of a list's total in messages: the last name of its JSON Pointer, its header, or its request's path. */
+/**
+ * Returns the name that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
+ * JSON Pointer, the name of its header, or the path of the request for it.
+ */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';
   if (total && 'header' in total) return total.header;
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
-/** Returns a function that maps the name of a list to the name that messages use for the list's total: see {@link totalName}. */
+/** Returns a function that takes the name of a list and returns the {@link totalName} of that list, for messages. */
 export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
   const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
   return (resource) => totals.get(resource) ?? 'the total';

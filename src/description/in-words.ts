@@ -136,7 +136,7 @@ function deletionsInWords(list: ListDescription): string {
   return ways.length > 0 ? ways.join(', or ') : 'none is published';
 }
 
-/** Returns how full scans prove that a record was deleted; undefined if they can't. */
+/** Describes in words how full scans prove that a record was deleted. Undefined if they can't prove it. */
 function absenceInWords(list: ListDescription): string | undefined {
   if (possibleLevels(list)[0] === 'agreed') {
     return 'a record is absent from two full scans that read the same keys (agreed: true)';
@@ -146,7 +146,7 @@ function absenceInWords(list: ListDescription): string | undefined {
   return `a record is absent from two full scans${condition}`;
 }
 
-/** Returns what the service cannot promise for a list with these properties, one sentence each. */
+/** Returns the guarantees that the service can't give for a list with these properties, each as a statement in words. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   const isUnproven = levels[0] === 'read' || levels[0] === 'agreed';
@@ -163,7 +163,7 @@ function notPromised(list: ListDescription): string[] {
   );
 }
 
-/** Returns the texts among the values: the others have conditions that do not hold. */
+/** Returns the arguments that are strings, and drops `false` and undefined, so that callers can write `condition && 'text'`. */
 function texts(...values: readonly (string | false | undefined)[]): string[] {
   return values.filter((value) => typeof value === 'string');
 }

@@ -9,35 +9,43 @@ export interface RequestLimits {
   readonly perSecond: number | undefined;
 }
 
-/** The limits of a description's list requests and logins. */
+/** The rate limits that a description states for list requests and for logins. */
 export interface DescribedQuota {
-  /** Whether a limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately. */
+  /**
+   * `key`: at least one limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately.
+   */
   readonly scope: 'endpoint' | 'key';
-  /** Requests a minute that the API allows for each API key (scope `key`) or each list (scope `endpoint`). The smallest limit counts. */
+  /**
+   * Maximum number of requests per minute for each API key (scope `key`) or for each list (scope `endpoint`). If the API has several
+   * such limits, this is the smallest, converted to requests per minute.
+   */
   readonly perMinute: number;
-  /** Number of requests of all lists of an API key that may start in any second; undefined without such a limit. */
+  /** Maximum number of requests per second for an API key, counted over all lists; undefined without such a limit. */
   readonly keyPerSecond: number | undefined;
   /**
    * Limits of each list, by its name. They apply in addition to `keyPerSecond`. A list's limit per minute applies in addition to the API's
    * `perMinute` if `scope` is `key`, and replaces it if `scope` is `endpoint`.
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
-  /** Limits of logins. */
+  /** Maximum numbers of logins per minute and per second. */
   readonly login: RequestLimits & { readonly perMinute: number };
 }
 
-/** Limit of logins where the description states none. */
+/** Limit of login requests that applies if the description states none. */
 const LOGIN_LIMIT = '10/min';
 /** Length of the units of limits, in seconds. */
 const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
-/** Largest limit in requests per minute; a larger one counts as this one. Each counted request has a slot in a file of the state folder. */
+/**
+ * Maximum value of a limit per minute, in requests; a description's limit above it is reduced to it. Each request that may start in a
+ * minute has a slot in a file of the state folder, so a larger maximum needs larger files.
+ */
 const MAX_PER_MINUTE = 1_000_000;
-/** Largest number of requests in a limit per second, such as `10/s`; a larger number counts as this one. */
+/** Maximum value of a limit per second, in requests; a description's limit above it, such as `20000/s`, is reduced to it. */
 const MAX_PER_SECOND = 10_000;
 
 /**
- * Returns the request quotas of a description: of the API key or of any list, of each list, and of logins. A list's own quota replaces the
- * API's limits `per list`; the limits `per key` apply as well.
+ * Returns the limits of a description's list requests and logins. The API's limits `per list` apply to each list for which the description
+ * states no other quota; the API's limits `per key` apply to every list.
  */
 export function describedQuota({
   auth,

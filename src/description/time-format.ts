@@ -10,7 +10,7 @@ export interface TimeFormat {
   readonly isIso: boolean;
   /** Parses a time to epoch ms; null if the value is not a time in this notation. */
   readonly read: (value: JsonValue | undefined) => number | null;
-  /** Formats epoch ms for a request parameter. Clamps times to 1970 through 9999-12-31. Units smaller than the notation's are cut off. */
+  /** Formats epoch ms for a request parameter. Clamps times to 1970 through 9999-12-31, and rounds down to the notation's smallest unit. */
   readonly write: (ms: number) => string;
 }
 
@@ -69,7 +69,10 @@ const GROUPS: Readonly<Record<string, readonly [from: number, to: number]>> = {
   ...{ HH: [11, 13], mm: [14, 16], ss: [17, 19], SSS: [20, 23] },
 };
 
-/** Format for UTC times by a pattern of letter groups ({@link GROUPS}), text in single quotes, and characters other than letters. */
+/**
+ * Returns a format for UTC times. `pattern` consists of letter groups ({@link GROUPS}), text in single quotes, and characters other than
+ * letters.
+ */
 function patternFormat(pattern: string): TimeFormat {
   const parts = pattern.match(/yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^']/g) ?? [];
   const textOf = (part: string, time: string) => {

@@ -19,7 +19,7 @@ const KAFKA_PORT = 9092;
 /** Port that the registry listens on inside its container. */
 const REGISTRY_PORT = 8080;
 const LOOPBACK = '127.0.0.1';
-/** Default limit in ms for the time until a started server answers. Too short: a slow start counts as a failed one. */
+/** Default time that a server in a container has from its start to its first response, in ms. If it is too small, slow starts fail. */
 const READY_TIMEOUT_MS = 180_000;
 
 type Testcontainers = typeof import('testcontainers');

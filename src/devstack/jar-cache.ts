@@ -54,14 +54,17 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
   };
 }
 
-/** Returns the path of a server's class archive, whether the archive exists or not. `jars` is the folder of the server's jars. */
+/**
+ * Returns the path of a server's class archive (JEP 350), a file of classes that a JVM has already parsed, so that the next start is
+ * faster. The file need not exist. `jars` is the folder of the server's jars.
+ */
 export function classArchive(jars: string): string {
   return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
 }
 
 /**
- * Returns the JVM option that loads {@link classArchive}; empty if there is no archive. A JVM ignores an archive that another Java version
- * created.
+ * Returns the JVM option that loads a server's class archive (see {@link classArchive}), or an empty array if the archive does not exist. A
+ * JVM ignores an archive that another Java version created.
  */
 export function sharedClasses(jars: string): readonly string[] {
   const file = classArchive(jars);

@@ -17,7 +17,7 @@ export const JVM_FLAGS: readonly string[] = [
   '-XX:+ExitOnOutOfMemoryError',
 ];
 
-/** A kind of server, whose ports are chosen at its first start. */
+/** Describes a kind of server (Kafka or the registry) and how to run it as a JVM. Its ports are chosen at the first start. */
 export interface JavaServerKind {
   readonly title: string;
   readonly name: string;

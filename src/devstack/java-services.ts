@@ -11,7 +11,7 @@ import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
 import { describeError } from '../core/errors.ts';
 
-/** Default limit in ms for the time until a started server answers. */
+/** Default time that a Java server has from its start to its first response, in ms. If it is too small, slow starts fail. */
 const READY_TIMEOUT_MS = 60_000;
 
 /**
@@ -58,9 +58,9 @@ export async function startOnJava(
 const MADE_BY = 'java-version.txt';
 
 /**
- * Creates class archives (JEP 350), with which Kafka and the registry start in half the time. For this purpose, they are started and
- * stopped once, which takes about ten seconds. Does nothing if this has been done before with the same Java version. Reports an error only
- * as progress, because the servers also start without archives.
+ * Creates class archives (JEP 350), with which Kafka and the registry start in half the time. For this purpose, both are started and
+ * stopped once, which takes about ten seconds. Does nothing if archives of the same Java version exist. An error is not thrown but reported
+ * to `options.onProgress`, because the servers also start without archives.
  */
 async function archiveClasses(
   jars: Jars,
@@ -95,7 +95,7 @@ async function archiveClasses(
   }
 }
 
-/** Starts and stops Kafka and the registry, which write an archive of their loaded classes at the end. */
+/** Starts and stops Kafka and the registry. As they stop, each writes its class archive (JEP 350) to the folder `archives`. */
 async function startAndStop(
   jars: Jars,
   java: string,

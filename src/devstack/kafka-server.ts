@@ -186,7 +186,7 @@ function properties(
     .join('');
 }
 
-/** Escapes line breaks, as in PEM, so that the value stays on one line. */
+/** Replaces line breaks, such as those in PEM certificates, by `\n` in two characters, so that a property value stays on one line. */
 function escaped(value: string): string {
   return value.replace(/\n/g, '\\n');
 }

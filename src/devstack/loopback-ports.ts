@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Lowest port to choose. The range of ports to choose from ends below the ephemeral ports (from 32768 on Linux). Otherwise a client that
- * keeps reconnecting to a stopped broker could be assigned the broker's port and connect to itself: the broker could not restart.
+ * Lowest port that is chosen at random for a server. The range ends below the ephemeral ports (from 32768 on Linux). Otherwise a client
+ * that keeps reconnecting to a stopped broker could be assigned the broker's port and connect to itself: the broker could not restart.
  */
 const LOWEST = 20_000;
-/** Upper bound of the ports to choose, exclusive. */
+/** Upper bound, exclusive, of the ports that are chosen at random for servers. */
 const HIGHEST = 32_000;
 
 /** Returns distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
