@@ -95,7 +95,8 @@ class GroupMember {
   /** Id of the member; empty until the coordinator has assigned one. */
   #id = '';
   /**
-   * Time when the coordinator last confirmed the membership, in ms of the scheduler; undefined while the member is outside the Kafka group.
+   * Time at which the coordinator last confirmed the membership, in ms on the scheduler's clock; undefined while the member is outside the
+   * Kafka group.
    */
   #confirmedAt: number | undefined;
   /** Aborted when the member's metadata have changed since it sent its newest JoinGroup request. */
