@@ -136,9 +136,9 @@ function nextMove(members: readonly Candidate[], loads: Loads) {
 }
 
 /**
- * Returns the account whose move from member `from` to member `to` makes their loads most equal; of several, one whose images `to` has
- * restored. Undefined if no account fits: `to` must have the account's file, and the account's weight must not exceed
- * {@link MAX_MOVE_SHARE} of the load difference.
+ * Returns the account whose move from member `from` to member `to` makes the two members' loads most equal. Among several such accounts,
+ * prefers one whose images `to` has restored. Undefined if no account fits: `to` must have the account's file, and the account's weight
+ * must not exceed {@link MAX_MOVE_SHARE} of the load difference.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);

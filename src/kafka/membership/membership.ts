@@ -83,9 +83,9 @@ export function membership(options: MembershipOptions): Observable<Generation> {
 }
 
 /**
- * One member of a Kafka group. The member joins, sends heartbeats while it is in a generation, and joins again after a rebalance, with
- * fresh metadata, or when the coordinator has removed it. It counts as outside the Kafka group until the coordinator has confirmed it, and
- * again after a session timeout without a response. Aborting `ending` makes the member leave.
+ * One member of a Kafka group. The member joins, and sends heartbeats while it is in a generation. It joins again, with fresh metadata,
+ * after a rebalance, when `rejoin$` emits, or when the coordinator has removed it. It counts as outside the Kafka group until the
+ * coordinator has confirmed it, and again after a session timeout without a response. Aborting `ending` makes the member leave.
  */
 class GroupMember {
   readonly #options: MembershipOptions;
