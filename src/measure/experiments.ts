@@ -291,8 +291,8 @@ const unknownCursor: Experiment = {
 };
 
 /**
- * Experiment: compares the list's total with the number of records on the first page. If the total has a request of its own, sends that
- * request first.
+ * Experiment: compares the list's total with the number of records on the first page. If the API has a separate request for the
+ * total, sends that request first.
  */
 const total: Experiment = {
   claim: 'total',
