@@ -43,7 +43,10 @@ interface Endpoints {
   readonly stop: () => Promise<void>;
 }
 
-/** Kafka and registry at the addresses in the settings (`settings`), or in containers (`docker`). */
+/**
+ * Kafka and registry without controls to stop or pause them individually: those at the addresses in the settings (origin `settings`), or
+ * containers (origin `docker`).
+ */
 export interface PlainServices extends Endpoints {
   readonly origin: 'settings' | 'docker';
 }

@@ -214,7 +214,7 @@ export class FinalPolls {
     this.#scheduler = scheduler;
   }
 
-  /** Hooks that the account must call as it reads: by them, this object detects when the results of a list's poll have been published. */
+  /** Hooks that the account must call as it reads. They inform this object that the results of a list's poll have been published. */
   readonly hooks: Hooks = {
     onPublished: ({ resource, lane, completes }) => {
       if (lane !== 'poll' || !completes) return;
@@ -225,8 +225,8 @@ export class FinalPolls {
   };
 
   /**
-   * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after
-   * {@link FINAL_POLL_TIMEOUT_MS}. Emits at once if no list has been polled.
+   * Starts the final polls on subscription. Emits once, as soon as each list that was polled before has been polled again and the results
+   * are published, or after {@link FINAL_POLL_TIMEOUT_MS}. Emits at once if no list was polled before.
    */
   readonly pollAll$ = new Observable<unknown>((subscriber) => {
     this.#waiting = new Set(this.#lists);

@@ -82,8 +82,9 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
 }
 
 /**
- * Returns the text of the error because of which the account is not served; undefined without one. If this instance has the account, the
- * error is its own. Otherwise it is taken from the report of `instance`.
+ * Returns the text of the error because of which the account is not served; undefined if there is none. If the account is among this
+ * process's own accounts, the error is its own last one. Otherwise it is taken from the newest report of the instance with the id
+ * `instance`.
  */
 function failureOf(
   account: string,

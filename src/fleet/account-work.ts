@@ -21,8 +21,8 @@ export interface ServeOptions extends Required<
  */
 const MAX_CONCURRENT_OPENINGS = 6;
 /**
- * Time in ms after which a list that is still opening, such as one with many images to restore, no longer occupies its slot, so that the
- * next list is opened.
+ * Longest time in ms for which a list that is being opened counts towards {@link MAX_CONCURRENT_OPENINGS}. After that, the next waiting
+ * list is opened, even if the first one is still restoring its images.
  */
 const OPENING_TIMEOUT_MS = 5_000;
 

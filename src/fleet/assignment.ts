@@ -16,7 +16,10 @@ export interface AssignmentOptions {
   readonly members: readonly Candidate[];
   /** Current load of each account, greater than 0; default 1. */
   readonly weights: ReadonlyMap<string, number>;
-  /** Whether accounts may move between members to even out the loads: members joined or left, or loads have been uneven for a long time. */
+  /**
+   * Whether accounts may move between members to even out the loads. True if members joined or left, or if loads have been uneven for a
+   * long time.
+   */
   readonly mayMove: boolean;
 }
 
@@ -24,9 +27,9 @@ export interface AssignmentOptions {
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Largest deviation of a member's load from the mean load at which a rebalance does not move accounts, as a fraction of the mean. An
- * account without an owner goes to a member that has its images if that member's load exceeds the lowest one by no more than this fraction
- * of the mean.
+ * Deviation of a member's load from the mean load that is tolerated, as a fraction of the mean. A rebalance moves no account between two
+ * members whose deviations are both within it. An account without an owner goes to a member that has its images if that member's load
+ * exceeds the lowest one by no more than this fraction of the mean.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
@@ -54,8 +57,8 @@ export function assign(options: AssignmentOptions): Assignment {
 }
 
 /**
- * Whether accounts should move although no member joined or left: a member is out of balance, and moving accounts would bring it
- * considerably closer to the mean.
+ * Whether accounts should move although no member joined or left. That is so if a member's load is out of balance, and moving accounts
+ * would bring it considerably closer to the mean.
  */
 export function isImbalanced(fleet: Omit<AssignmentOptions, 'mayMove'>): boolean {
   const now = assignedLoads({ ...fleet, mayMove: false });
@@ -133,9 +136,9 @@ function nextMove(members: readonly Candidate[], loads: Loads) {
 }
 
 /**
- * Returns the account whose move from member `from` to member `to` makes their loads most equal; of several, one whose images `to` has
- * restored. Undefined if no account fits: `to` must have the account's file, and the account's weight must not exceed
- * {@link MAX_MOVE_SHARE} of the load difference.
+ * Returns the account whose move from member `from` to member `to` makes the two members' loads most equal. Among several such accounts,
+ * prefers one whose images `to` has restored. Undefined if no account fits: `to` must have the account's file, and the account's weight
+ * must not exceed {@link MAX_MOVE_SHARE} of the load difference.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);

@@ -32,7 +32,10 @@ export function crashTimesOf(
     : recent;
 }
 
-/** Whether one more crash would quarantine the account with these crash times. An instance claims only one such account at a time. */
+/**
+ * Whether one more crash would quarantine an account whose owners crashed at these times. An instance claims only one such account at a
+ * time.
+ */
 export function isSuspect(crashTimes: readonly number[]): boolean {
   return crashTimes.length === MAX_CRASHES - 1;
 }

@@ -60,7 +60,10 @@ export class FleetAccounts {
     this.#files = files;
   }
 
-  /** Called when a generation of the fleet's Kafka group has begun. */
+  /**
+   * Begins a generation of the fleet's Kafka group: stores the generation's assignment, and makes each account forget its request for a
+   * release, which counts only in the generation of the request.
+   */
   generationStarted(generation: number, assignment: FleetAssignment): void {
     this.#newest = {
       generation,
@@ -140,7 +143,7 @@ export class FleetAccounts {
     return this.#accounts;
   }
 
-  /** Called when the instance begins to leave the fleet, which changes {@link memberMetadata}. */
+  /** Makes {@link memberMetadata} contain no account files from now on, because this instance is leaving the fleet. */
   startLeaving(): void {
     this.#isLeaving = true;
   }

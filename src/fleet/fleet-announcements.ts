@@ -67,10 +67,11 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Writes a report on this instance's accounts whenever it differs notably from the last report in the topic. Emits nothing.
+   * Compares this instance's accounts with the instance's last report in the fleet's topic at regular intervals, and writes a new report if
+   * {@link isReportable} says so. Emits nothing.
    *
    * @param report Returns the report that describes the accounts now.
-   * @param onError Called when a report can't be written. It is written at the next interval.
+   * @param onError Called when a report can't be written. The next attempt follows at the next interval.
    */
   reporting(
     report: () => Report['accounts'],

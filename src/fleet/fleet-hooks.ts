@@ -37,6 +37,9 @@ export interface FleetHooks {
   readonly onWrongFile?: (wrong: { account: string; error: unknown }) => void;
   /** State of the fleet as this instance sees it. Called when the state may have changed, and at least every few seconds. */
   readonly onFleet?: (fleet: FleetView) => void;
-  /** Called when a call to Kafka has failed. The call is retried after `delayMs`. */
+  /**
+   * Called when a call to Kafka has failed. `delayMs`: pause before the call is retried, in ms. `count`: number of consecutive failures
+   * where they are counted, otherwise 1.
+   */
   readonly onRetry?: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }

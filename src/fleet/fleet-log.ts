@@ -59,7 +59,7 @@ export class FleetTopicTable implements FleetTopicState {
   }
 }
 
-/** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
+/** Client of the fleet's topic: reads the state of the fleet from it, and writes messages to it. */
 export interface FleetLog extends FleetTopicState {
   /**
    * Reads the fleet's topic while subscribed and never completes; emits after each batch that contained messages. Errors are reported to

@@ -44,11 +44,17 @@ export interface FleetMemberOptions {
 const SESSION_TIMEOUT_MS = 8_000;
 /** Heartbeat interval in Kafka's group, in ms. Heartbeats also notify an instance of a rebalance, after at most this time. */
 const HEARTBEAT_MS = 1_000;
-/** Interval at which the next step of each account is computed even if no event occurred, in ms; needed for timeouts, for example. */
+/**
+ * Interval in ms at which each account's next step (claim, release, and so on) is determined even if no event has occurred. Timeouts are
+ * detected with this delay.
+ */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
 const VIEW_EVERY_MS = 250;
-/** Longest interval between two calls of the hook `onFleet`, in ms. Some parts of the state change by the passing of time alone. */
+/**
+ * Longest interval between two calls of the hook `onFleet`, in ms. The hook is called even without an event, because parts of the state,
+ * such as a quarantine, change as time passes.
+ */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
 const CHECK_BALANCE_EVERY_MS = 15_000;
@@ -170,8 +176,9 @@ export class FleetMember {
   }
 
   /**
-   * Restores, claims, releases or stops accounts after each change of the group, of the account files, of the fleet's topic or of
-   * an account's phase, and at regular intervals. These steps never overlap. The fleet's topic may first have to be read to its end.
+   * Lets every account take its next step (restore, claim, release or stop) after each change of the group, of the account files, of the
+   * fleet's topic or of an account's phase, and at regular intervals. A new run begins only after the previous one has ended. A run may
+   * first wait until the fleet's topic has been read to its end.
    */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(

@@ -37,7 +37,7 @@ export interface FleetOptions {
   readonly stop$: Observable<unknown>;
   readonly fleetHooks: FleetHooks;
   /**
-   * Creates the hooks that observe an account, and the function that returns the account's current figures. Called when the account is
+   * Creates the observers of an account: its hooks, and the function that returns a summary of its state. Called when the account is
    * assigned to this instance.
    */
   readonly watch: FleetAccountsOptions['watch'];

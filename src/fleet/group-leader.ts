@@ -20,8 +20,8 @@ const IMBALANCE_GRACE_MS = 600_000;
 export class Leader {
   readonly #scheduler: SchedulerLike;
   /**
-   * Metadata of the members in the last assignment that this instance computed, without accounts that are not served because of their API
-   * key. Empty while another member leads.
+   * Metadata of the members in the last assignment that this instance computed. Accounts that are not served because another account has
+   * the same API key are left out of `configured`. Empty while another member leads.
    */
   #members: readonly MemberMetadata[] = [];
   #assignment: FleetAssignment | undefined;
@@ -63,8 +63,9 @@ export class Leader {
   }
 
   /**
-   * Whether the set of instances differs from the previous generation's. True after missing a generation (because of a network partition,
-   * for example), when this instance does not know the previous members: a member was assigned an account in a newer generation.
+   * Whether the set of instances differs from the previous generation's. Also true if this instance missed a generation (because of a
+   * network partition, for example) and therefore does not know the previous members; it detects that by an account that was assigned to a
+   * member in a newer generation than it has seen.
    */
   #hasNewMembers(): boolean {
     const generations = this.#members.flatMap(({ owned }) => [...owned.values()]);
@@ -101,8 +102,8 @@ export class Leader {
   }
 
   /**
-   * Returns the members' metadata with the accounts currently assigned to each member. The load of each account comes from the member's
-   * newest report.
+   * Returns the members' metadata, updated to the present: the accounts that are assigned to each member now, each with the load in the
+   * member's newest report.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);
@@ -120,8 +121,8 @@ export class Leader {
 }
 
 /**
- * Converts the members' metadata for the assignment. A candidate's id is the instance id, because the member id in Kafka's group changes
- * when the instance has to join again.
+ * Converts the members' metadata to the input of {@link assign}. A candidate's id is the instance id, because the member id in Kafka's
+ * group changes when the instance has to join again.
  */
 function candidatesOf(members: readonly MemberMetadata[]): Omit<AssignmentOptions, 'mayMove'> {
   const candidates = members.map(({ instance, configured, owned, warm }) => ({

@@ -23,12 +23,12 @@ export interface GroupGeneration {
 }
 
 /**
- * Hooks that observe one account, and a function that returns its current figures. `end` is called once the account is removed from this
- * instance.
+ * Observers of one account: `hooks`, which the account calls as it works; `figures`, which returns a summary of its state; and `end`, which
+ * is called once the account is removed from this instance.
  */
 export interface AccountObservers {
   readonly hooks: Hooks;
-  /** Current figures of the account, for the report to the other instances. */
+  /** Returns a summary of the account (readiness, lag, use of the quota, events per second), for the report to the other instances. */
   readonly figures?: () => AccountFigures;
   readonly end: () => void;
 }
@@ -83,8 +83,8 @@ export class LocalAccount {
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account in the fleet's topic on which this instance's newest quarantine message is based. That message is not written
-   * again until a newer state has been read. Undefined before the first message, and after one that could not be written.
+   * State of the account in the fleet's topic that led to this instance's newest quarantine message. The message is not written again while
+   * the account has this state. Undefined before the first message, and after a message that could not be written.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -203,8 +203,9 @@ export class LocalAccount {
   }
 
   /**
-   * Stops an account that this instance serves although it is quarantined: without a connection to Kafka, this instance counted as crashed.
-   * Stopping writes the message `released`, which ends the quarantine; then the account is claimed again.
+   * Ends the quarantine of an account that this instance still serves. (Other instances counted this instance as crashed while it had no
+   * connection to Kafka.) Stops the account, which writes the message `released` and so ends the quarantine; then the account is claimed
+   * again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;
@@ -239,8 +240,8 @@ export class LocalAccount {
   }
 
   /**
-   * Reports how long the handover of the account to this instance took: from the request to release it, or else from when its previous
-   * owner was seen to have released it or left the fleet. Called at the API's first response after the claim.
+   * Calls the hook `onHandover` with the time that the handover of the account to this instance took, counted from `#handoverSince`. Called
+   * at the API's first response after the claim.
    */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;

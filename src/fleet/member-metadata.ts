@@ -15,8 +15,8 @@ export interface MemberMetadata {
   /** Accounts assigned to the member, and accounts whose images (records as published) are in its state folder. */
   readonly warm: readonly string[];
   /**
-   * Digests of API keys by account: those of the accounts in `configured`. For a leaving member, which has no accounts there: those of the
-   * accounts that it still serves.
+   * Digests of API keys, by account name: those of the accounts in `configured` or, if the member is leaving and `configured` is therefore
+   * empty, those of the accounts that it still serves.
    */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }
@@ -140,7 +140,9 @@ function unpackedKeys(known: readonly string[], packedText: string): ReadonlyMap
   return new Map(all.filter(([, key]) => key.length === NO_KEY.length && key !== NO_KEY));
 }
 
-/** Decodes a member's metadata or assignment. Returns an empty array if this version can't decode it. */
+/**
+ * Decodes a member's metadata or assignment. Returns an array with the decoded value, or an empty array if this version can't decode it.
+ */
 export function decodeIfPossible<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {
   try {
     return [unpack(bytes)];

@@ -48,8 +48,8 @@ export function nextStep(situation: StepInput): AccountStep {
 }
 
 /**
- * Decides the next step with an account that runs at this instance and is assigned to another one. This instance serves the account until
- * the other instance, which first restores the images, asks for a release.
+ * Decides the next step with an account that runs at this instance and is assigned to another instance. This instance serves the account
+ * until the other instance, which first restores the images, asks for a release.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of

@@ -28,7 +28,7 @@ const ACCOUNT_REPORT = z.object({
   prefix: z.string().optional(),
   /** Error because of which the account is not served; left out if there is none. */
   failed: z.string().optional(),
-  /** Current figures of the account; left out if it is not running. */
+  /** Summary of the account's readiness, lag, use of the quota, and progress; left out if the account is not running. */
   figures: FIGURES.optional(),
 });
 const REPORT = z.object({
@@ -84,7 +84,7 @@ export interface AccountReportInput {
   readonly weight: number;
   /** Error because of which the account is not served; undefined if there is none. */
   readonly error: unknown;
-  /** Current figures of the account; undefined if it is not running. */
+  /** Summary of the account's readiness, lag, use of the quota, and progress; undefined if the account is not running. */
   readonly figures: AccountFigures | undefined;
 }
 
@@ -106,7 +106,10 @@ export function accountReport(input: AccountReportInput): AccountReport {
   };
 }
 
-/** Whether the report `now` differs notably from the report `before`. Figures change all the time, so small differences do not count. */
+/**
+ * Whether the accounts' state `now` differs enough from `before`, the state in the last report, for a new report to be written. Small
+ * changes of measured values, such as the lag or the event rate, do not count.
+ */
 export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
   const accounts = Object.entries(now);
   if (accounts.length !== Object.keys(before).length) return true;

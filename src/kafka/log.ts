@@ -20,7 +20,7 @@ export interface KeyedMessage {
   readonly value: Buffer | null;
 }
 
-/** Content of a compacted topic, from messages before the offset `next`. */
+/** Newest messages of a compacted topic, which has been read from its beginning up to but not including the offset `next`. */
 export interface Known<M> {
   /** Newest message of each key. Keys whose newest message is a tombstone are left out. */
   readonly newest: ReadonlyMap<string, M & { readonly value: Buffer }>;

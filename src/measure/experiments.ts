@@ -28,7 +28,7 @@ export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'cl
 
 export interface Experiment {
   readonly claim: Measurement['claim'];
-  /** Short description of the requests, such as `second page`. The text of each finding begins with it. */
+  /** Short description of the requests that the experiment sends, such as `second page`. The text of each finding begins with it. */
   readonly name: string;
   /** Minimum time from the response with the list's first page to the first request of this experiment, in ms. Default 0. */
   readonly afterMs?: number;
@@ -290,7 +290,10 @@ const unknownCursor: Experiment = {
   },
 };
 
-/** Experiment: compares the list's total with the number of records on the first page. Some APIs have a separate request for the total. */
+/**
+ * Experiment: compares the list's total with the number of records on the first page. If the API has a separate request for the
+ * total, sends that request first.
+ */
 const total: Experiment = {
   claim: 'total',
   name: 'whole list',
@@ -486,7 +489,10 @@ function absence(reply: Reply): Finding {
   return rows.length > 0 ? refuted(text) : stands(text);
 }
 
-/** The experiments of `check --measure`, the most important first. One is skipped if too few of the list's `MAX_REQUESTS` are left. */
+/**
+ * The experiments of `check --measure`, the most important first. An experiment is skipped if it needs more requests than are left of the
+ * list's `MAX_REQUESTS`.
+ */
 export const EXPERIMENTS: readonly Experiment[] = [
   ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],
   ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],

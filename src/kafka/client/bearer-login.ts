@@ -86,7 +86,10 @@ class BearerLogin {
 /** Constructor of kafkajs' error for a failed login. kafkajs' type declarations lack its parameter. */
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
-/** Wraps an error for kafkajs. kafkajs retries a connection error with another broker, and treats a login error as final. */
+/**
+ * Wraps the cause of a failed login in an error of kafkajs: a connection error if a retry may succeed, after which kafkajs tries another
+ * broker; otherwise a login error, which is final for kafkajs.
+ */
 function loginError(cause: unknown, broker: string): Error {
   const message = cause instanceof Error ? cause.message : String(cause);
   const error = isRetryable(cause)

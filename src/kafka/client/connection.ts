@@ -55,7 +55,7 @@ const SESSION_SETUP_TIMEOUT_MS = 5_000;
 const MIN_BYTES_PER_MS = 100;
 /**
  * Fraction of a login's lifetime (KIP-368) after which a new connection replaces the old one. If it is too large, kafkajs 2.2 logs in again
- * on the old connection while responses are pending, and takes the next of them for the response to the login.
+ * on the old connection while responses are pending, and mistakes the next of them for the response to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 

@@ -145,7 +145,10 @@ export class Connections {
   }
 }
 
-/** Returns the broker addresses in the settings. Must not run concurrently: each call of `build` moves kafkajs on to the next address. */
+/**
+ * Returns the broker addresses in the settings. Each call of `build` moves kafkajs on to the next address, and this function calls it until
+ * an address comes again. Must not run concurrently.
+ */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();
   for (;;) {

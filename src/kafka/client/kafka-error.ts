@@ -166,7 +166,10 @@ function brokerNameOf(error: Error): string {
     : 'Kafka';
 }
 
-/** Returns the message for a failed connection; undefined if kafkajs' error does not say how the connection failed. */
+/**
+ * Returns the error text for a connection that failed in one of the ways in {@link CONNECTION_HINTS}; undefined if none of their patterns
+ * matches.
+ */
 function connectionFailureText(errors: readonly Error[]): string | undefined {
   const known = CONNECTION_HINTS.find(([pattern]) =>
     errors.some(({ message }) => pattern.test(message)),
@@ -174,7 +177,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the message for the first of these errors that has a Kafka error code of a broker's response; undefined if none has one. */
+/** Returns the error text for the first Kafka error code from a broker among `errors`; undefined if none of them has one. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;
@@ -183,8 +186,8 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
 }
 
 /**
- * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is `KAFKA_REFUSED` also if a batch is
- * malformed, or if a new member would fail as well.
+ * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. In addition, the code is `KAFKA_REFUSED` if a
+ * batch is malformed, or if the same error would end a new member as well.
  */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);

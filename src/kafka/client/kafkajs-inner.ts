@@ -13,7 +13,7 @@ export interface Cluster {
   ): readonly { readonly partitionId: number; readonly leader: number }[];
   findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
   readonly connectionPoolBuilder: {
-    /** Creates kafkajs' connections to the broker at `address`; by default to a broker in the settings, the next one with each call. */
+    /** Creates kafkajs' connections to the broker at `address`. Without `address`, each call takes the next broker in the settings. */
     build: (address?: { readonly host: string; readonly port: number }) => Promise<ConnectionPool>;
   };
   readonly brokerPool: {

@@ -44,7 +44,8 @@ export function existing(
 }
 
 /**
- * Returns the names of the topics in a Metadata response that exist. A topic that this client's user may not see has another error code.
+ * Returns the names of the topics in a Metadata response that exist and that this client's user may see. Topics without a partition
+ * leader are included.
  */
 export function existingIn({ topics }: Metadata): ReadonlySet<string> {
   const there = topics.filter(
@@ -177,7 +178,10 @@ async function offsetsIn(
 
 export type ClusterFacts = ReturnType<typeof clusterFacts>;
 
-/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
+/**
+ * Creates the functions that request a cluster's id and the bounds of its topics. Concurrent callers, such as lists that are opened
+ * together, share one request.
+ */
 export function clusterFacts(cluster: ClusterAccess) {
   const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
     singleFlight(() => withBrokers(cluster, KAFKA_LIMITS.taskQuery, ask));

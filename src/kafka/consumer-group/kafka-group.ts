@@ -220,10 +220,7 @@ export interface ConsumerGroupStart extends Pick<
   'kafka' | 'topic' | 'scheduler' | 'leave$'
 > {
   readonly member: ConsumerConfig;
-  /**
-   * Returns the offsets that the consumer group lacks, and which are therefore to be committed: the end offset of every partition if the
-   * consumer group has no committed offsets, otherwise none.
-   */
+  /** Returns the offsets to commit: the end offset of every partition if the consumer group has no committed offsets, otherwise none. */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
 }
 

@@ -7,11 +7,11 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the next messages, all from one partition: the batch that is next, or its beginning if the queue's order continues
-   * with another partition before the batch ends. Undefined while no batch is ready.
+   * Removes and returns the messages that come next in the queue's order, all from one partition: a whole batch or, if messages of another
+   * partition come before the batch's end, only its beginning. Undefined while no batch is ready.
    */
   take(): PartitionBatch | undefined;
-  /** Number of queued batches of this partition, without batches that contain no messages. */
+  /** Number of queued batches of this partition that contain messages. */
   waiting(partition: number): number;
   readonly isEmpty: boolean;
 }

@@ -245,7 +245,7 @@ function lengthOf(short: number, block: Packed): number {
  */
 export const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
 
-/** Compressed bytes that break their format, or whose content is larger than {@link MAX_UNPACKED_BYTES}. */
+/** Error: compressed bytes violate their format, or their content is larger than {@link MAX_UNPACKED_BYTES}. */
 export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes';
 }

@@ -18,9 +18,9 @@ interface CachedContent<M> {
 }
 
 /**
- * Time between two calls of a {@link CompactedView}, in ms, after which the later call drops the cached messages and reads the topic again.
- * If it is too large, the cached messages may be mistaken for those of a topic that was recreated and has grown beyond the cached end
- * meanwhile.
+ * Longest time for which a {@link CompactedView} uses its cached messages without being called, in ms. A call after a longer time drops
+ * them and reads the topic again. If it is too large, the topic may have been recreated meanwhile and have grown beyond the cached end, and
+ * the cached messages are mistaken for messages of the new topic.
  */
 const RETENTION_MS = 600_000;
 

@@ -40,7 +40,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
   /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
   readonly prepare: (answers: readonly PartitionResponse[], asked: Offsets) => Promise<T>;
-  /** Receives the decoded response. Not called for responses of a connection that has been replaced. */
+  /** Receives the result of `prepare`. Not called for responses of a connection that has been replaced. */
   readonly take: (prepared: T) => void;
 }
 
@@ -48,7 +48,10 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
 const NO_LEADER_ID = -1;
 
-/** Repeated fetches over one connection. They end when `subscriber` has unsubscribed, or with the first error of a fetch, which it gets. */
+/**
+ * Repeated fetches over one connection. They end when `subscriber` has unsubscribed, or when a fetch fails; `subscriber` then receives the
+ * error.
+ */
 interface ConnectionFetches {
   readonly fetcher: Fetcher;
   readonly subscriber: Subscriber<never>;
@@ -66,7 +69,10 @@ export class FetchLoops<T> {
   #hasConnected = false;
   /** Number of failures since the last successful fetch. */
   #failures = 0;
-  /** Number of consecutive failures, up to the newest one, with Kafka's error code for an unknown topic or partition. */
+  /**
+   * Number of consecutive failures, counted back from the newest one, with Kafka's error code for an unknown topic or partition; 0 if the
+   * newest failure had another cause.
+   */
   #missing = 0;
   #current: ConnectionFetches | undefined;
   /**

@@ -11,7 +11,7 @@ import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
 export interface FetcherOptions {
-  /** Messages to read. Default: committed messages only. */
+  /** Whether only committed messages are read, or also those of open and aborted transactions. Default: only committed ones. */
   readonly isolation?: Isolation | undefined;
   /**
    * Longest time that a broker delays its response to a fetch while it has no new messages, in ms. Until the response has arrived,

@@ -26,13 +26,13 @@ export interface Range {
   /** First offset to read, for every partition. */
   readonly from: Offsets;
   /**
-   * Offset before which to end, by partition. Must not be larger than the end of the readable messages at the time when the reader is
-   * opened.
+   * Offset before which to end reading, by partition. Must not be larger than the end of the readable messages at the time when the reader
+   * is opened.
    */
   readonly ends: Offsets;
   /**
-   * Timestamp before which to end, in epoch ms: a partition also ends at its first message with this timestamp or a later one. Default: no
-   * limit.
+   * Timestamp before which to end reading, in epoch ms. In each partition, reading ends before the first message with this timestamp or a
+   * later one, even if the offset in `ends` has not been reached. Default: no limit.
    */
   readonly before?: number;
 }
@@ -78,7 +78,7 @@ export class TopicReader {
    * Next offset to read, by partition. The partition that was read most recently comes last, so that all partitions are fetched in turn.
    */
   readonly #next: Map<number, bigint>;
-  /** Partitions that have not reached their end offset. */
+  /** Partitions that have not been read up to their end offset. */
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
   /**
@@ -89,8 +89,8 @@ export class TopicReader {
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
   /**
-   * Resolves when all partitions have reached their end offsets. With `follow` it never resolves. Rejects with an error that is not
-   * retried.
+   * Resolves when all partitions have been read up to their end offsets. With `follow` it never resolves. Rejects with the first error that
+   * is not retried.
    */
   readonly done: Promise<void>;
   #resolveDone!: () => void;
@@ -183,8 +183,8 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`. This is `at` itself, or the end of the
-   * readable messages if compaction has removed all messages from `at` up to it.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`. This is `at` itself or, if compaction
+   * has removed all messages from `at` to the end of the readable messages, that end.
    *
    * @param hadRoom Whether the response had space for a message of the partition. If not, it may be empty for lack of space.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
@@ -306,7 +306,9 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   );
 }
 
-/** Returns the end offsets of those partitions whose end offset is after their first offset to read (`from`). */
+/**
+ * Returns the end offsets of the partitions that have something to read: those whose end offset is after the first offset to read (`from`).
+ */
 export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }

@@ -50,8 +50,8 @@ class BatchHandling<R> {
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /**
-   * Emits when the subscription to {@link readBatches} ends. This also ends the observable that `handle` returned for the current batch. A
-   * stored subscription would not suffice: while that observable emits synchronously, `subscribe` has not returned one yet.
+   * Emits when the subscription to {@link readBatches} ends, and so also ends the observable that `handle` returned for the current batch.
+   * Unsubscribing from that observable would not suffice: while it emits synchronously, `subscribe` has not yet returned a subscription.
    */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */

@@ -26,7 +26,7 @@ export interface GroupCoordinator {
     assignments: ReadonlyMap<string, Buffer>,
     withinMs: number,
   ) => Promise<Synced>;
-  /** Sends a heartbeat, and returns the error code in the response. */
+  /** Sends a heartbeat, and returns the error code in the response. `withinMs`: longest wait for the response, in ms. */
   readonly heartbeat: (identity: MemberIdentity, withinMs: number) => Promise<number>;
   readonly leave: (memberId: string) => Promise<unknown>;
   /** Forgets the coordinator's address, so that the next call looks it up again. */

@@ -83,9 +83,9 @@ export function membership(options: MembershipOptions): Observable<Generation> {
 }
 
 /**
- * One member of a Kafka group. The member joins, sends heartbeats while it is in a generation, and joins again after a rebalance, with
- * fresh metadata, or when the coordinator has removed it. It counts as outside the Kafka group until the coordinator has confirmed it, and
- * again after a session timeout without a response. Aborting `ending` makes the member leave.
+ * One member of a Kafka group. The member joins, and sends heartbeats while it is in a generation. It joins again, with fresh metadata,
+ * after a rebalance, when `rejoin$` emits, or when the coordinator has removed it. It counts as outside the Kafka group until the
+ * coordinator has confirmed it, and again after a session timeout without a response. Aborting `ending` makes the member leave.
  */
 class GroupMember {
   readonly #options: MembershipOptions;
@@ -95,7 +95,8 @@ class GroupMember {
   /** Id of the member; empty until the coordinator has assigned one. */
   #id = '';
   /**
-   * Time when the coordinator last confirmed the membership, in ms of the scheduler; undefined while the member is outside the Kafka group.
+   * Time at which the coordinator last confirmed the membership, in ms on the scheduler's clock; undefined while the member is outside the
+   * Kafka group.
    */
   #confirmedAt: number | undefined;
   /** Aborted when the member's metadata have changed since it sent its newest JoinGroup request. */
