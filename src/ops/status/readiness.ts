@@ -137,7 +137,10 @@ export class ReadinessCheck {
     });
   }
 
-  /** Returns the description of a problem after a new error. If the problem `before` has the same cause, its start time is retained. */
+  /**
+   * Returns the problem that a new error causes. If `before`, the problem until then, has the same cause, the problem counts as the same
+   * one: its start time is that of `before`.
+   */
   #goesOn(
     before: ActiveProblem | undefined,
     cause: ActiveProblem['cause'],
@@ -166,8 +169,9 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the most important problem of a list. Undefined if the list has none besides `connection`, the problem of all lists. The causes
-   * `stale` and `starting` follow from `connection`, and so does a problem of the list with the same cause.
+   * Returns the most important problem of one list; undefined if it has none. `connection` is a problem that affects all lists, and is
+   * reported separately. While there is such a problem, its consequences for the list are omitted: a problem with the same cause, a
+   * transaction that is open for too long, and the causes `starting` and `stale`.
    */
   #problemOf(
     state: ListState,
