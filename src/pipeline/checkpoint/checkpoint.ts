@@ -64,7 +64,7 @@ export class TaskCheckpoint {
   readonly #sink: FencedSink;
   #state: TaskState;
 
-  /** @param state State of the task as restored. The claim then commits its cursor. */
+  /** @param state State of the restored task. Its cursor is not committed yet: {@link openCheckpoint} commits it, to claim the task. */
   constructor(options: CheckpointOptions, sink: FencedSink, state: TaskState) {
     this.store = options.store;
     this.#options = options;
