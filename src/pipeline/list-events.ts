@@ -27,7 +27,9 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /** Records that wait for a confirming second read. The same object each time the task is opened again after a failure. */
+  /**
+   * Records that wait for a second read, which has to confirm them. When the task is opened again after a failure, it gets the same object.
+   */
   readonly confirmations: Confirmations;
   /**
    * Key fields of the records. `wasEmpty` is true if they could not be chosen from the list's first response because it had no records.

@@ -21,7 +21,9 @@ export interface ReadinessOptions {
  * the last two scans if that was longer.
  */
 const STALE_POLLS = 3;
-/** Minimum time without a completed scan before a list counts as stale, in ms. It applies if {@link STALE_POLLS} intervals are shorter. */
+/**
+ * Minimum time without a completed scan before a list counts as stale, in ms. Used if {@link STALE_POLLS} intervals are shorter than this.
+ */
 const LEAST_STALE_MS = 60_000;
 /** How long a problem may last before the service counts as not ready, in ms. */
 const GRACE_MS = 2_000;

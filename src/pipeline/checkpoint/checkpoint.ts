@@ -36,7 +36,10 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
  */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
-/** Data that only the image store on this machine has, not Kafka: the progress of sweeps, and facts about a page, such as its keys. */
+/**
+ * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about a page, such as its
+ * keys.
+ */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }
@@ -171,7 +174,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State of a task after its newest commit, or before the first one as restored. */
+/** State of a task after its newest commit. Before the first commit: the state as restored. */
 interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;
