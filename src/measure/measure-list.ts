@@ -15,7 +15,7 @@ import type { Measurement, Question, Reply, Verdict } from './replies.ts';
  * a small quota.
  */
 export const MAX_REQUESTS = 15;
-/** Page size for a list without a `limit`, in records. */
+/** Page size for lists whose description states no greatest page size (`limit`), in records. */
 const USUAL_SIZE = 100;
 
 export interface MeasureListOptions {

@@ -41,7 +41,10 @@ export interface Question extends ListQuery {
  */
 export type Verdict = 'refuted' | 'not refuted' | 'warning' | 'not measured';
 
-/** Result of testing one claim of a list's description or, with `query`, how the API handles unknown parameters (never `refuted`). */
+/**
+ * Result of testing one claim of a list's description against the API. If `claim` is `query`: how the API handles unknown query parameters;
+ * that result is never `refuted`.
+ */
 export interface Measurement {
   readonly claim: Claim | 'query';
   readonly verdict: Verdict;
@@ -73,7 +76,10 @@ export function differingFields(one: Row, other: Row): string[] {
   return [...names].filter((name) => text(left![name]) !== text(right![name])).slice(0, 5);
 }
 
-/** Returns a key of the same form as the given keys, but different from all of them. */
+/**
+ * Returns a key that the list most likely does not contain. If all given keys are numbers: nines, one digit more than in the longest key,
+ * but at most 15. Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
+ */
 export function absentKey(keys: readonly string[]): string {
   const [longest = '0'] = keys.toSorted((one, other) => other.length - one.length);
   if (keys.every((key) => /^\d+$/.test(key))) return '9'.repeat(Math.min(longest.length + 1, 15));

@@ -48,11 +48,14 @@ export interface AccountFigures {
   readonly reasons: readonly string[];
   /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
-  /** Median time from a record's change to its publication over five minutes, for the slowest list, in ms; null without dated changes. */
+  /**
+   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes; that of the slowest list.
+   * Null if no change was published whose modification time is known.
+   */
   readonly lagMs: number | null;
   /**
-   * When the latest complete scan for changes ended, in epoch ms. With several lists: the time of the list whose latest scan is oldest.
-   * Null while any list has had no such scan.
+   * End of the latest complete scan that finds all changes (a poll or, in a list without polls, a full scan), in epoch ms. With several
+   * lists: the time of the list whose latest scan is the oldest. Null until every list has had such a scan.
    */
   readonly lookedAt: number | null;
   /**

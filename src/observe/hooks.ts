@@ -48,7 +48,7 @@ export interface Resynced {
   readonly status: 'begun' | 'done' | 'refused' | 'failed';
   /** Number of events published for the resync request. 0 in the state `begun`. */
   readonly events: number;
-  /** Explanation for the operator; null if there is none. */
+  /** Explanation of the outcome for the operator, such as why the request was refused; null if there is none. */
   readonly message: string | null;
 }
 

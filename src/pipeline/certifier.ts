@@ -14,7 +14,7 @@ import type { Task } from './task.ts';
 export interface CertifierOptions {
   readonly task: Pick<Task, 'account' | 'list' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Checkpoint;
-  /** Acknowledges signals that request a certificate. Undefined if the task receives no such signals. */
+  /** Functions that acknowledge signals which request a certificate. Undefined if the task receives no such signals. */
   readonly resyncs?: Pick<TaskJobs, 'certifyAck' | 'ackCommitted'> | undefined;
   readonly transact: (batch: TaskBatch) => Promise<void>;
   /** Whether the task has ended. A task that has ended commits no certificates. */

@@ -36,10 +36,11 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from a process's last response to its last commit of a cursor, in ms, while Kafka responds as usual. A cursor that was
- * committed later than this after the newest request stored on this machine counts as written by an unknown process, and requests then wait
- * a minute. If the value is too small, a late cursor of the previous process on this machine causes that wait. If it is too large, the wait
- * is omitted after a cursor of an unknown process.
+ * Maximum time from the last response that a process receives to its last commit of a cursor, in ms, while Kafka responds as usual. Used if
+ * the ledger has no declaration of the account's requests: a cursor that was committed later than this after the newest request stored on
+ * this machine then counts as written by an unknown process, and the claim makes all lists wait a minute before the first request. If the
+ * value is too small, a late commit by the previous process on this machine causes this wait. If it is too large, a cursor that an unknown
+ * process wrote shortly after the newest stored request goes unnoticed, and the wait is omitted.
  */
 const CURSOR_DELAY_MS = 10_000;
 

@@ -19,11 +19,14 @@ import type { Task } from './task.ts';
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
   /**
-   * Keys of the batch's records, except those in recognized runs (see `runs`). Also keys that count as seen although no page showed them,
-   * because it is unknown whether their records still exist.
+   * Keys of the batch's records, except the records in `runs`. Also contains keys that no page showed but that count as seen, because it is
+   * unknown whether their records still exist.
    */
   readonly keys: readonly string[];
-  /** Runs (groups of adjacent records) recognized on the page: their records equal the published images without a comparison. */
+  /**
+   * Groups of adjacent records (runs) that were recognized on the page by a digest of their bytes. Their records equal the published
+   * images, so they are not compared one by one.
+   */
   readonly runs: readonly PageRun[];
   /** Keys of the records that are not published: `START_FROM` leaves them out, or the list shows them as deleted. */
   readonly leftOut: readonly string[];

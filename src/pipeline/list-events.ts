@@ -27,11 +27,13 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /** Records that wait for a confirming second read. The same object each time the task is opened again after a failure. */
+  /**
+   * Records that wait for a second read, which has to confirm them. When the task is opened again after a failure, it gets the same object.
+   */
   readonly confirmations: Confirmations;
   /**
-   * Key fields of the records. If they could not be chosen at first because the list had no records, `wasEmpty` is true and `beganAt` is
-   * the time of that response.
+   * Key fields of the records. `wasEmpty` is true if they could not be chosen from the list's first response because it had no records.
+   * `beganAt` is then the server time of that response (see {@link ChosenKey}).
    */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */

@@ -203,7 +203,7 @@ class ListTask {
   }
 }
 
-/** Emits the task that `open` has opened. If the subscription has ended by then, closes it instead. */
+/** Emits the task that `open` has opened. If the subscriber has unsubscribed by then, closes the task instead. */
 function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
   return new Observable((subscriber) => {
     open().then(
@@ -218,8 +218,8 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 }
 
 /**
- * Returns the service that an error came from, as the field `what` of an `onRetry` event names it. Errors of the API get the name of the
- * list whose task had the error.
+ * Returns the name of the dependency that an error came from, as in the field `what` of an `onRetry` event: `kafka`, `registry`,
+ * `state folder` or, for an error of the API, `list`: the name of the list whose task had the error.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

@@ -72,8 +72,8 @@ const MAX_STREAMS = 64;
  */
 const MAX_ACCOUNTS = 100;
 /**
- * Maximum length of an account's name, in characters: that of a file name, because each account is named after its file in `ACCOUNTS_DIR`.
- * A longer name in a request is truncated.
+ * Maximum length of an account's name in a request, in characters; the rest of a longer name is ignored. It is the maximum length of a file
+ * name, because each account is named after its file in `ACCOUNTS_DIR`.
  */
 const MAX_NAME = 255;
 /** Type of the metrics, as prom-client has it in `Registry.PROMETHEUS_CONTENT_TYPE`. */

@@ -130,8 +130,8 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   collectProcessMetrics(registry);
 
   /**
-   * Accounts in the newest {@link FleetView}, each with its owner. While an account has no owner: its previous owner. Undefined if no view
-   * has shown an owner yet.
+   * Owner of each account in the newest {@link FleetView}, by account name. For an account without an owner: its previous owner; undefined
+   * if no view has shown one yet.
    */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {

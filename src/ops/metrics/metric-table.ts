@@ -20,9 +20,9 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid}
-   * stands for several series. If it omits the label `resource`, these are all of `lists`, the lists that the service reads. Default: all
-   * series of a counter or histogram; no series of a gauge, because 0 would be mistaken for a measured value.
+   * Returns which series exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid}
+   * selects several series; one that omits the label `resource` selects those of all `lists`, the lists that the service reads. Default:
+   * all series of a counter or histogram, and none of a gauge, because its 0 would be mistaken for a measured value.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }

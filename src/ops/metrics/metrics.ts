@@ -41,7 +41,7 @@ export function metrics(options: MetricsOptions) {
   let gauges: Gauges | undefined;
   const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
-  /** Lists whose current sweep has deletions that are held back. */
+  /** Lists whose current sweep (full scan) has detected more deletions than `DELETE_LIMIT_PERCENT` allows to publish. */
   const held = new Set<string>();
 
   const { add, set, observe } = new Recorder(registry, options, {
@@ -188,7 +188,11 @@ class Recorder {
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
 
-  /** @param collect Functions that update gauges. Each is called before its gauge is read. */
+  /**
+   * Registers all metrics of {@link METRICS}.
+   *
+   * @param collect Functions that update gauges. Each is called before its gauge is read.
+   */
   constructor(
     registry: Registry,
     { account, description, resources }: MetricsOptions,

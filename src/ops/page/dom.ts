@@ -32,8 +32,8 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
 }
 
 /**
- * Sets the attributes of an element, but only those whose value changes: setting an attribute to the same value costs a layout, and makes
- * screen readers repeat it.
+ * Sets the attributes of an element, but only those whose value changes: setting an attribute to the same value makes the browser compute
+ * the layout again, and makes screen readers repeat the value.
  */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {

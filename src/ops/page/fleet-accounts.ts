@@ -24,8 +24,8 @@ const CHOICES = {
 type Choice = keyof typeof CHOICES;
 
 /**
- * Returns a function that updates the list of accounts. Each account has a row; accounts with problems are first, then the order is by
- * name.
+ * Returns a function that updates the list of accounts. Each account has a row. The rows are sorted by health, the worst first, and by name
+ * within the same health.
  */
 export function fleetAccountsView(): (status: FleetStatus) => void {
   const none = byId('accounts-none');
@@ -52,8 +52,8 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
 }
 
 /**
- * Status of an account, taken from a fleet's status: `at` is when that was computed, in epoch ms; `instance` is the instance that computed
- * it.
+ * Status of an account, taken from the status of its fleet. `at` is when the fleet's status was computed, in epoch ms; `instance` is the
+ * instance that computed it.
  */
 interface ReportedAccount extends FleetAccountStatus {
   readonly at: number;

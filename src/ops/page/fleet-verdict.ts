@@ -174,7 +174,10 @@ export function stateDetail(account: FleetAccountStatus): string {
   return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
 }
 
-/** Position of an account's health in the order from the worst to the best: 0 for the worst. */
+/**
+ * Returns the rank of an account's health: 0 for the worst health, higher numbers for better ones. `at` is when the account's status was
+ * computed, in epoch ms.
+ */
 export function rank(account: FleetAccountStatus, at: number): number {
   return RANKS.indexOf(healthOf(account, at));
 }

@@ -157,8 +157,8 @@ function factsOf(dated: DatedResource): Fact[] {
 
 /**
  * Returns the line of the status page about a list's newest certificate. The line is marked as a problem if the newest full scan got no
- * certificate because the topic has other partitions than before. A scan without one because the newest certificate is too recent is no
- * problem: a later scan will be certified.
+ * certificate because the topic's number of partitions has changed. A full scan that got none because the newest certificate is too recent
+ * is no problem: a later scan will be certified.
  */
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';

@@ -49,7 +49,10 @@ export function stateDiagram(cycle: LifeCycle, room: number) {
   const boxes = cycle.states.map((state, place) => boxOf(state, graph.node(String(place))));
   element.append(...boxes.map(({ box }) => box));
 
-  /** Shows new figures. `now` must have the same states and changes, in the same order, as the life cycle that was drawn. */
+  /**
+   * Updates the figures in the drawn diagram. `now` is the life cycle to show: its states and changes must be those of the drawn one, in
+   * the same order.
+   */
   const update = (now: LifeCycle) => {
     setAttributes(element, { 'aria-label': sentence(now) });
     now.changes.forEach((change, nth) => arrows[nth]?.update(change));

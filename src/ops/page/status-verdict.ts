@@ -94,7 +94,10 @@ function initialSnapshots({ resources }: Status): string {
   return ` Initial snapshots still run: ${running.map(({ resource }) => resource).join(', ')}.`;
 }
 
-/** Headlines for warnings that the published data may differ from the API's although the service is ready. */
+/**
+ * Parts of the headline for warnings that the published data may differ from the API's, by kind of warning. Shown while the service is
+ * ready.
+ */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',
   'deletions-unknown': 'deletions may be missing',

@@ -2,7 +2,10 @@ import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Tone, Verdict, Wrong } from './status-verdict.ts';
 import { plural } from './words.ts';
 
-/** Mark of a verdict, and the colour of the page's icon, visible on light and dark browser tabs. */
+/**
+ * Symbol that is shown beside the summary at the top of a status page, and colour of the page's icon in the browser tab, by the tone of the
+ * summary. The colours are visible on light and dark tabs.
+ */
 const TONES: Readonly<Record<Tone, { readonly sign: string; readonly colour: string }>> = {
   good: { sign: '✓', colour: '#2f9e68' },
   warn: { sign: '~', colour: '#c08a1e' },
@@ -15,8 +18,8 @@ const TONES: Readonly<Record<Tone, { readonly sign: string; readonly colour: str
 const MAX_LINES = 4;
 
 /**
- * Returns a function that shows a verdict on the status page, and in the title and icon of its browser tab. `of` is the name of the account
- * or fleet.
+ * Returns a function that shows a summary (`verdict`) at the top of a status page, and in the title and the icon of its browser tab. `of`
+ * is the name of the account or fleet.
  */
 export function verdictView(): (verdict: Verdict, of: string) => void {
   const section = byId('verdict');

@@ -30,7 +30,7 @@ export interface Readiness {
   readonly causes: readonly Cause[];
 }
 
-/** Causes that are the failure of a dependency of the service, which is retried. */
+/** Causes that stand for a failing dependency of the service, such as Kafka. Calls to a failing dependency are retried. */
 export type Dependency = Exclude<Cause, 'failed' | 'starting' | 'stale'>;
 
 /** Displayed names of the dependencies. */

@@ -21,7 +21,9 @@ export interface ReadinessOptions {
  * the last two scans if that was longer.
  */
 const STALE_POLLS = 3;
-/** Minimum time without a completed scan before a list counts as stale, in ms. It applies if {@link STALE_POLLS} intervals are shorter. */
+/**
+ * Minimum time without a completed scan before a list counts as stale, in ms. Used if {@link STALE_POLLS} intervals are shorter than this.
+ */
 const LEAST_STALE_MS = 60_000;
 /** How long a problem may last before the service counts as not ready, in ms. */
 const GRACE_MS = 2_000;
@@ -137,7 +139,10 @@ export class ReadinessCheck {
     });
   }
 
-  /** Returns the description of a problem after a new error. If the problem `before` has the same cause, its start time is retained. */
+  /**
+   * Returns the problem that a new error causes. If `before`, the problem until then, has the same cause, the problem counts as the same
+   * one: its start time is that of `before`.
+   */
   #goesOn(
     before: ActiveProblem | undefined,
     cause: ActiveProblem['cause'],
@@ -166,8 +171,9 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the most important problem of a list. Undefined if the list has none besides `connection`, the problem of all lists. The causes
-   * `stale` and `starting` follow from `connection`, and so does a problem of the list with the same cause.
+   * Returns the most important problem of one list; undefined if it has none. `connection` is a problem that affects all lists, and is
+   * reported separately. While there is such a problem, its consequences for the list are omitted: a problem with the same cause, a
+   * transaction that is open for too long, and the causes `starting` and `stale`.
    */
   #problemOf(
     state: ListState,

@@ -44,7 +44,7 @@ export class TimeSlots<T> {
     return this.#slots;
   }
 
-  /** Returns when the newest complete time slot ended, in ms on the clock `now`. */
+  /** Returns when the newest complete time slot ended, in ms, by the clock that was passed to the constructor. */
   endsAt(): number {
     this.#advance();
     return this.#running * this.#everyMs;
@@ -115,7 +115,11 @@ export class SnapshotRate {
   #newest: Progress | undefined;
   #pages: { readonly at: number; readonly read: number }[] = [];
 
-  /** @param now Returns the time of a steady clock, in ms. */
+  /**
+   * Creates a measurement of a snapshot of which no page has been read yet.
+   *
+   * @param now Returns the time of a steady clock, in ms.
+   */
   constructor(now: () => number) {
     this.#now = now;
   }

@@ -32,7 +32,8 @@ const noRequests = () => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
 /**
- * Fields of the status that store what the newest event of the list's hooks reported, and are not computed when the status is requested.
+ * Initial values of the status fields that contain what the hooks of the list reported last. All other fields of the status are computed
+ * when the status is requested.
  */
 const NOTHING_REPORTED = {
   retry: null,
@@ -61,7 +62,7 @@ export class ListStatus {
   readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
     ...NOTHING_REPORTED,
   };
-  /** Meanings of the API's statuses. */
+  /** Meanings of the HTTP statuses of the API's responses, according to the API's description. */
   readonly #rules: AnswerRules;
   #isOpen = false;
   /**

@@ -16,7 +16,8 @@ export function errorLine(error: unknown): string {
 }
 
 /**
- * Maximum number of names that are listed in one text. Further names are omitted; names longer than `MAX_NAME` characters are shortened.
+ * Maximum number of names, such as names of fields, that one text lists. Further names are omitted, and each name is shortened to
+ * `MAX_NAME` characters.
  */
 const MAX_NAMES = 5;
 const MAX_NAME = 60;

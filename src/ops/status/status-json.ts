@@ -64,12 +64,12 @@ interface TokenStatus {
   readonly leftMs: number;
 }
 
-/** Use of a quota: `login`, a list's, or `all` if all lists share one quota. */
+/** Use of one quota. Its name is `login`, the name of a list, or `all` if all lists share one quota. */
 export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
 /**
- * Outcome of a request to the API: status 2xx, or one that means that a single record is gone (`ok`); a status that means an exceeded quota,
- * by default 429 (`refused`); any other status (`failed`); or no response (`unanswered`).
+ * Outcome of a request to the API. `ok`: status 2xx, or a status that says that the requested single record is deleted. `refused`: a status
+ * that means that a quota is exceeded, by default 429. `failed`: any other status. `unanswered`: no response.
  */
 export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 

@@ -7,7 +7,9 @@ import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
 /** Maximum number of distinct statuses in a life cycle. All further ones are shown as one state, `other`. */
 const MAX_STATES = 16;
-/** Maximum number of pairs of states whose changes are counted for each pair. Changes between all further pairs are counted together. */
+/**
+ * Maximum number of pairs of states whose changes are counted separately. Changes between all other pairs are counted in one common number.
+ */
 const MAX_CHANGES = 64;
 /**
  * Maximum number of subjects (records, or parts of them) for which the current state and the time of entering it are

@@ -142,7 +142,7 @@ function onlyOf(resource: Resource, hooks: Hooks): Hooks {
 /** Maximum length of a key or subject id in the status, in characters. */
 const MAX_ID = 60;
 
-/** Life cycle of a status field of a list's records. */
+/** A status field of a list's records, and the model that observes its life cycle: its states and the changes between them. */
 interface StatusCycle extends Pick<LifeCycle, 'resource' | 'subject' | 'field'> {
   readonly model: LifeCycleModel;
 }
@@ -157,7 +157,7 @@ function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
   );
 }
 
-/** Maximum number of reasons in the summary for why the account is not ready. */
+/** Maximum number of `reasons` (why the account is not ready) in the summary of an account. */
 const MAX_REASONS = 6;
 
 /**

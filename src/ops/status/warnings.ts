@@ -44,6 +44,8 @@ export class Warnings {
   readonly #held = new Set<string>();
 
   /**
+   * Creates a collection without warnings.
+   *
    * @param now Returns the time of a steady clock, in epoch ms.
    * @param lists The API's lists.
    */
@@ -170,8 +172,9 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long the warning about a problem of a scan is shown, in ms. A problem that is not listed here has ten minutes. For `cut` (the API
- * does not show the end of the list) it is a day: only a full scan can detect that again, and a list with dates has one about once a day.
+ * How long the warning about a problem of a scan is shown, in ms, after the problem last occurred. The default, for problems that are not
+ * listed here, is ten minutes. For `cut` (the API does not show the end of the list) it is a day: only a full scan can detect that again,
+ * and a list with dates has one about once a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
@@ -217,14 +220,17 @@ const SILENCE_MS = 60_000;
 interface Open {
   readonly what: string;
   readonly resource: string | undefined;
-  /** When the pause before the call is retried ends, in epoch ms. */
+  /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
   /**
    * Earliest time, in epoch ms, at which the retried call counts as successful, provided that no further failure was reported until then.
    * Before that time, the retry may still be waiting for the quota.
    */
   readonly silentUntil: number;
-  /** Whether any request for the list `resource` has succeeded since `nextAt`: the retry of the failed attempt or another request. */
+  /**
+   * Whether a request with the target `what` (the list, or `login`) has succeeded since `nextAt`. It need not be the retry of the failed
+   * call.
+   */
   answered: boolean;
 }
 

@@ -7,7 +7,10 @@ import { newestCursors } from './task-claim.ts';
 
 export interface ActiveInstance {
   readonly instance: string;
-  /** When the instance claimed a list of the account, in epoch ms by its own clock; undefined if it has committed no cursor yet. */
+  /**
+   * When the instance became the owner of the account's lists, in epoch ms by its own clock, according to one of its cursors. Undefined if
+   * it has not committed a cursor yet.
+   */
   readonly since: number | undefined;
 }
 

@@ -36,7 +36,10 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
  */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
-/** Data that only the image store on this machine has, not Kafka: the progress of sweeps, and facts about a page, such as its keys. */
+/**
+ * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about a page, such as its
+ * keys.
+ */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }
@@ -64,7 +67,7 @@ export class TaskCheckpoint {
   readonly #sink: FencedSink;
   #state: TaskState;
 
-  /** @param state State of the task as restored. The claim then commits its cursor. */
+  /** @param state State of the restored task. Its cursor is not committed yet: {@link openCheckpoint} commits it, to claim the task. */
   constructor(options: CheckpointOptions, sink: FencedSink, state: TaskState) {
     this.store = options.store;
     this.#options = options;
@@ -171,7 +174,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State of a task after its newest commit, or before the first one as restored. */
+/** State of a task after its newest commit. Before the first commit: the state as restored. */
 interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;

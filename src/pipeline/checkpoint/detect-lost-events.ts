@@ -7,8 +7,9 @@ import type { Gap, LostEvents } from '../../observe/lost-events.ts';
  * Compares a topic's offsets with the offsets in the cursor and in the image store. Returns the lost events; undefined if no events were
  * lost.
  *
- * The `ends` of the store include the events of the newest commit, but the `ends` of the cursor in that commit do not. Without a store, a
- * loss of only these events remains undetected, unless the topic is empty.
+ * The `ends` of the store are the end offsets after its newest commit. The `ends` of a cursor are the end offsets before the commit that
+ * contains the cursor and its events. Without a store, a loss of only the events in the newest commit therefore remains undetected, unless
+ * the topic is empty.
  */
 export function detectLostEvents(
   topic: string,

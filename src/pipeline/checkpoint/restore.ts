@@ -111,8 +111,8 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** State that the store has beside the images when the restore begins. Its offsets say where reading the list's topic begins. */
   readonly memory: TaskMemory;
   /**
-   * Replaces `memory` if stored images turn out to lack events: the store is cleared, and the restore begins again from this state, which
-   * belongs to an empty store, so that the whole topic is read.
+   * State of an empty store. It replaces `memory` if compaction has removed events that the stored images do not include: the store is then
+   * cleared, and the whole topic is read.
    */
   readonly emptyMemory: TaskMemory;
 }
@@ -163,9 +163,9 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events that were published after the stored images. Most removed events are followed by a newer event of
- * the same record. But a deletion leaves no message once its tombstone is removed too: the stored image would remain, and be deleted a
- * second time.
+ * Whether compaction has removed events that were published after the stored images were last updated. Most removed events are followed by
+ * a newer event of the same record. But once the tombstone of a deleted record has been removed too, the topic has no message about the
+ * deletion: the record's image would remain in the store, and its deletion would be published a second time.
  *
  * The check compares sequences, not times: tombstones are removed after `min.compaction.lag.ms` and `delete.retention.ms`, but these
  * settings may have been changed meanwhile, and depend on the clocks of producers and brokers.
@@ -203,7 +203,7 @@ export function expectPartitions(
   );
 }
 
-/** Parts of an event in the resource's topic that the image store needs. */
+/** Sequence number and image of an event in the resource's topic. Together with the event's key, they are what the image store needs. */
 type PublishedImage = Omit<ImageUpdate, 'key'>;
 
 interface RestoredImages {

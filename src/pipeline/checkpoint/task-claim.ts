@@ -63,15 +63,15 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` in which `log.bounds`, which requests the first and the end offsets of partitions, is the function of `sink`.
- * The offsets that it returns include all transactions that were committed or aborted when the sink was opened.
+ * Returns a copy of `taskLog` whose function `log.bounds`, which requests the first and the end offsets of partitions, is that of `sink`.
+ * The end offsets that it returns are after all transactions that were committed or aborted when the sink was opened.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
   return { ...taskLog, log: { ...taskLog.log, bounds } };
 }
 
-/** Does nothing while the task runs. @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
+/** Checks that the task has not ended. @throws CellarstreamError `COMMIT_FAILED` if it has. */
 export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)
     throw new CellarstreamError(

@@ -161,8 +161,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Returns the schema of images in the registry's latest version of the event schema, with the fields of the API's description added. If
-   * the registry has no version: the schema from the description, which may be undefined.
+   * Returns the schema of images that the registry's latest version of the event schema contains, extended by the fields in the API's
+   * description. If the registry has no version: the schema in the description; undefined if the description has none.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, list } = this.#options;
@@ -175,8 +175,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Makes the envelope schema for record images with the schema `values` the current one, with which events are written. Registers it
-   * unless it is the newest version in the registry.
+   * Derives the schema of events (the envelope schema) from `values`, the schema of images, and makes it the current one: from then on
+   * events are written with it. Registers the schema unless it equals the latest version in the registry.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, list, onVersion } = this.#options;
