@@ -56,8 +56,8 @@ export interface ServeAccountOptions {
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
   /**
-   * Returns the messages to commit together with each of this process's claims of the account in the ledger topic, and those to commit with
-   * its last entry there. Default: none.
+   * Messages that are committed in one transaction with each claim of the account in the ledger topic, and with the final declaration there
+   * when the account is released. Default: none.
    */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }

@@ -54,7 +54,11 @@ export interface SandboxAccount {
   advance(orderNumber: number): string | undefined;
   /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
-  /** @throws RangeError if there is no such record. */
+  /**
+   * Deletes a record.
+   *
+   * @throws RangeError if there is no such record.
+   */
   remove(resource: Resource, key: RecordKey): void;
   /**
    * Serves exactly this JSON text for a record. The text may hold numbers that JavaScript cannot represent, duplicate names, or a value

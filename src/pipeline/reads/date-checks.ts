@@ -121,13 +121,13 @@ export class DateChecks {
   }
 
   /**
-   * Emits once, when the list's date parameters are to be probed again: an hour after the call, or already a minute after it in these
-   * cases:
+   * Emits once, when the list's date parameters are to be probed again. This is an hour after the call, or only a minute after the call in
+   * these cases:
    *
    * - The last probe returned no records.
    * - No modification time is known.
    * - Probes are paused.
-   * - Polls have missed a change since the call. If they miss one later than that minute, this emits at once.
+   * - Polls miss a change within that minute. If they miss one later, this emits at once.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

@@ -48,8 +48,8 @@ export interface PollReadsOptions {
   /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /**
-   * Whether a poll for new changes that begins now, with a window that starts at `from` (epoch ms), reads the changes that the initial
-   * snapshot missed.
+   * Returns whether a poll for new changes, if it begins now with a window that starts at `from` (epoch ms), reads all changes that the
+   * initial snapshot missed.
    */
   readonly catchesUp: (from: number) => boolean;
 }

@@ -11,7 +11,10 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member for which the schema has no field, with a value from which a field can usually be inferred. */
+  /**
+   * Whether the record has a member for which the schema has no field, and from whose value the type of a new field can usually be
+   * inferred. No type can be inferred from null or an empty array, for example.
+   */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
@@ -23,7 +26,7 @@ export class EncodingResidue {
     this.record = record;
   }
 
-  /** Descends into the object or array at the current path. Until {@link leave}, `step` leads from it to one of its members or items. */
+  /** Moves down from the object or array at the current path: until {@link leave} is called, `step` denotes one of its members or items. */
   enter(): void {
     this.#parent = this.#place();
   }

@@ -152,7 +152,10 @@ const time = (
 
 const TIMESTAMP_CODEC = time(layout.TIMESTAMP, utcMillis, zonedMillis, instantText);
 
-/** Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not in the form of `instantText`. */
+/**
+ * Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not written exactly as in
+ * `2024-05-01T12:34:56.789Z`.
+ */
 const EXACT_TIMESTAMP_CODEC = time(layout.EXACT_TIMESTAMP, exactMillis, zonedMillis, instantText);
 
 const DATE_CODEC = time(layout.DATE, dateDays, () => NaN, dateText);
