@@ -67,9 +67,9 @@ const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
- * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
- * up sweeps.
+ * How long a sweep waits for polls to read the changes that were made during the sweep, in ms. If three poll intervals are longer than this
+ * value, the sweep waits for three poll intervals. If this value is too small, a sweep during which records moved within the list proves no
+ * deletions. If it is too large, polls that the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
@@ -165,8 +165,9 @@ export class PollReads {
   }
 
   /**
-   * Polls until the list's dates turn out to be of no use. Repeated rather than nested: a list can refuse polls every hour for months, and
-   * each refusal must leave nothing behind.
+   * Polls until the list's dates turn out to be of no use. Then begins again after a pause, or emits nothing more if another attempt would
+   * be of no use either. This is a loop (`repeat`), not a recursion: a list can refuse polls every hour for months, and each nested attempt
+   * would occupy more memory.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
     return defer(() => {
@@ -239,8 +240,8 @@ export class PollReads {
   }
 
   /**
-   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates. Called
-   * when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
+   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates.
+   * Called when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
    */
   #negotiating(
     window: Window,

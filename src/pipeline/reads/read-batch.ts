@@ -13,7 +13,10 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /** Upper bound of the age of the response's content; undefined for a batch without a response. */
+  /**
+   * Limits on the age of the response's content: `asOf`, the earliest time at which the server can have read it, and `staleMs`, its maximum
+   * age at the request, both in ms. Undefined for a batch without a response.
+   */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;

@@ -3,7 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
-/** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
+/**
+ * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro. The hash suffix of a name that is
+ * taken is not counted. JSON names that are valid in Avro may be longer.
+ */
 const MAX_LENGTH = 100;
 
 /** Number of hex digits of the hash that is appended to an Avro name that is already taken. */

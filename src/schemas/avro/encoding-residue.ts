@@ -69,7 +69,7 @@ export class EncodingResidue {
   }
 }
 
-/** A path within the records of a list; one instance for each path. */
+/** Path to a value within the records of a list, such as `/items/0/price`. Records of a schema share one instance for each path. */
 export class Place {
   /** Path of the object or array that contains the value at this path; undefined for the record itself. */
   readonly parent: Place | undefined;
@@ -99,7 +99,7 @@ export class Place {
     return part;
   }
 
-  /** The JSON Pointer, encoded as an Avro string. */
+  /** The path as a JSON Pointer, in Avro's encoding of a string. */
   get bytes(): Buffer {
     if (!this.#bytes) {
       const out = new AvroOutput();
@@ -111,8 +111,8 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. If it is too small, paths
- * of records with long arrays are recreated again and again.
+ * Maximum number of paths that are cached for a schema, each of which takes some 300 bytes. When there are more, the cache is cleared. If
+ * this value is too small, the paths into long arrays are created again for most records.
  */
 const MAX_PLACES = 5_000;
 
