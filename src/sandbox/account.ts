@@ -38,7 +38,7 @@ export interface SandboxAccount {
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
   /**
-   * Sets a field of an order, usually a status, or a field of one of the order's parts: `payment_status`,
+   * Sets a field of an order, usually a status, or a field of one of the order's parts. Examples of `field`: `payment_status`,
    * `club_package_info.package_status`, `fulfillment_info.status` (in the first element), `fulfillment_info[F-100001-2].status`,
    * `order_edit[2026-01-01T00:00:00.000Z].status`.
    *

@@ -262,8 +262,8 @@ export class Hidden {
   }
 
   /**
-   * Returns a function that reports whether the list currently leaves out the record with an id (a simulated fault); undefined if the list
-   * leaves out no records.
+   * Returns a function that reports whether the list currently omits the record with the given id (a simulated fault); undefined if the
+   * list omits no records.
    */
   of(resource: Resource): ((id: number) => boolean) | undefined {
     const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);

@@ -79,7 +79,10 @@ export class Drift {
     return served;
   }
 
-  /** Returns the JSON text of a record's newest version as it was before drift altered it. Undefined if drift does not alter it. */
+  /**
+   * Returns the JSON text of a record's newest version before drift (drift rules, or the removal of the key field) altered it. Undefined if
+   * drift does not alter it.
+   */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
   }

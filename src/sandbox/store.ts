@@ -255,8 +255,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, even if responses do not show it yet, as JSON text without the alterations by drift rules
-   * (which add fields, for example).
+   * Returns the newest version of a record, even if responses do not show it yet, as JSON text without the alterations by drift
+   * (added fields, for example).
    *
    * @throws RangeError if there is no such record.
    */

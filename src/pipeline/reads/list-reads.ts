@@ -63,7 +63,10 @@ export interface ListReadsOptions {
 /** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
 export interface DecodedLists
   extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
-  /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
+  /**
+   * Requests a page for the initial snapshot. All records of the page are parsed, without a comparison of the digests of their bytes with
+   * stored digests.
+   */
   readonly snapshot: ListRequest;
   /**
    * Requests a page for any read except the initial snapshot. A record whose bytes have the same digest as when it was last published is

@@ -187,7 +187,10 @@ export class PollReads {
     );
   }
 
-  /** Polls for new changes and for late ones. If a poll fails, perhaps because of its dates, looks for a date format that works. */
+  /**
+   * Polls for new changes, and for changes that became visible late. If a poll fails, perhaps because of its dates, looks for a date format
+   * that works.
+   */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, open, spacingMs, catchesUp } = this.#options;
     const { config, scheduler, phase = 1, pollNow$ } = task;

@@ -25,8 +25,8 @@ export interface ReadResult extends SplitPage {
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
   /**
-   * Returns the records of a poll's response, separated into keyed and rejected ones. Does not report their modification times to the
-   * server clock, because polls do so themselves.
+   * Returns the records of a poll's response, with the rejected ones (which can't be published as they are) separated from the others. Does
+   * not report their modification times to the server clock, because polls do so themselves.
    */
   readonly split: (answer: Answer) => ReadResult;
   /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */

@@ -71,9 +71,9 @@ export interface FieldParent {
 }
 
 /**
- * Returns the names that a new field of a record type can't have: those of its fields, at the root also those of the image's own fields, and
- * those of properties that every JavaScript object inherits, such as `toString`. If a field with such a name were absent from an object,
- * avsc would read the inherited property.
+ * Returns the names that a new field of a record type can't have: those of the record type's fields; at the root also `nulls` and
+ * `unmapped`, the last two fields of every image; and those of properties that every JavaScript object inherits, such as `toString`. If a
+ * field with such a name were absent from an object, avsc would read the inherited property.
  */
 export function takenNames({ path, fields }: FieldParent): Set<string> {
   const taken = [
