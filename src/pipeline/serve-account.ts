@@ -49,15 +49,15 @@ export interface ServeAccountOptions {
    * first value must get the value too.
    */
   readonly stop$: Observable<unknown>;
-  /** Each value starts the next poll: see {@link Task.pollNow$}. */
+  /** Each value starts the next poll for new changes of every list: see {@link Task.pollNow$}. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
   /**
-   * Returns the messages to commit together with each of this process's claims of the account in the ledger topic, and those to commit with
-   * its last entry there. Default: none.
+   * Messages that are committed in one transaction with each claim of the account in the ledger topic, and with the final declaration there
+   * when the account is released. Default: none.
    */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }

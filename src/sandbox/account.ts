@@ -38,7 +38,7 @@ export interface SandboxAccount {
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
   /**
-   * Sets a field of an order, usually a status, or a field of one of the order's parts: `payment_status`,
+   * Sets a field of an order, usually a status, or a field of one of the order's parts. Examples of `field`: `payment_status`,
    * `club_package_info.package_status`, `fulfillment_info.status` (in the first element), `fulfillment_info[F-100001-2].status`,
    * `order_edit[2026-01-01T00:00:00.000Z].status`.
    *
@@ -54,7 +54,11 @@ export interface SandboxAccount {
   advance(orderNumber: number): string | undefined;
   /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
-  /** @throws RangeError if there is no such record. */
+  /**
+   * Deletes a record.
+   *
+   * @throws RangeError if there is no such record.
+   */
   remove(resource: Resource, key: RecordKey): void;
   /**
    * Serves exactly this JSON text for a record. The text may hold numbers that JavaScript cannot represent, duplicate names, or a value

@@ -51,7 +51,11 @@ export class SandboxApi {
     this.#random = new Random(settings.seed, 0xfa9e);
   }
 
-  /** @param apiKey The API key in the login's body, as {@link apiKeyIn} returns it. */
+  /**
+   * Returns the response to a login: an access token, or status 400 if the API key is not that of the account.
+   *
+   * @param apiKey The API key in the login's body, as {@link apiKeyIn} returns it.
+   */
   async login(apiKey: unknown): Promise<ApiResponse> {
     if (apiKey !== this.#settings.apiKey) return errorResponse(400, 'Invalid API key');
     const { tokenLifeMs, readings } = this.#settings;
@@ -258,8 +262,8 @@ export class Hidden {
   }
 
   /**
-   * Returns a function that reports whether the list currently leaves out the record with an id (a simulated fault); undefined if the list
-   * leaves out no records.
+   * Returns a function that reports whether the list currently omits the record with the given id (a simulated fault); undefined if the
+   * list omits no records.
    */
   of(resource: Resource): ((id: number) => boolean) | undefined {
     const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);

@@ -40,7 +40,8 @@ export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
   /**
-   * Arrival times of the requests that count in each quota's current window, by quota, oldest first; at most as many as the quota allows.
+   * Arrival times, in epoch ms, of the requests that count in the current window of a quota, by the quota's name, oldest first. At most as
+   * many for each quota as the quota allows.
    */
   readonly #counted = new Map<string, number[]>();
 

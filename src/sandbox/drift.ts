@@ -5,14 +5,14 @@ import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from 
 /** How a drift (an added or converted field, or a missing key field) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that show the drift (the altered form of records) at once, chosen by the seed. With `Infinity`, these are
-   * all records that the drift would alter, except those without the fields that random changes need, as after `replaceText`. Default 0.
-   * All other records show the drift when they are next changed.
+   * Number of existing records that the drift alters at once, chosen by the seed. It alters all other records when they are next changed.
+   * With `Infinity`, all records are altered at once that can be: not those that the drift would leave as they are, and not those without
+   * the fields that random changes need, as after `replaceText`. Default 0.
    */
   readonly existing?: number;
   /**
-   * Whether existing records get a new `updated_at` when an added rule alters all of them. If false, only a full scan finds the
-   * change. Default true.
+   * Whether existing records get a new `updated_at` when the drift alters them at once (see `existing`). If false, polls do not find this
+   * change; only a full scan does. Default true.
    */
   readonly touch?: boolean;
 }
@@ -70,7 +70,7 @@ export class Drift {
 
   /**
    * Applies the list's drift rules (simulated changes of the form of records, such as a renamed field) to `text`, the JSON text of a new
-   * version of a record, and returns the text to serve. If it differs, the unaltered `text` is stored for {@link plain}.
+   * version of a record, and returns the text to serve. If the returned text differs from `text`, `text` is stored for {@link plain}.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
@@ -79,12 +79,18 @@ export class Drift {
     return served;
   }
 
-  /** Returns the JSON text of a record's newest version as it was before drift altered it. Undefined if drift does not alter it. */
+  /**
+   * Returns the JSON text of a record's newest version before drift (drift rules, or the removal of the key field) altered it. Undefined if
+   * drift does not alter it.
+   */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
   }
 
-  /** Discards the unaltered text of a record. To be called when the record is deleted, or when drift does not alter its text. */
+  /**
+   * Discards the text that {@link plain} returns for a record. To be called when the record is deleted, or when drift does not alter its
+   * text.
+   */
   forget(resource: Resource, id: number): void {
     this.#plain.delete(recordId(resource, id));
   }

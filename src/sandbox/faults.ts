@@ -61,16 +61,16 @@ export type PageFault =
    */
   | {
       readonly kind: 'repeat';
-      /** Number of records to repeat. All records are repeated if the page has fewer. Default 1. */
+      /** Number of records of the page that are repeated, once each. If the page has fewer records, all are repeated. Default 1. */
       readonly records?: number;
       readonly patch?: Patch;
     }
-  /** Sends a page with an empty array of records, `data`. */
+  /** Responds with a page whose array of records (`data`) is empty. */
   | {
       readonly kind: 'empty';
       /**
-       * Pagination of the response with the empty array. `full`: as if the records had been sent. `empty`: that of an empty list. Default
-       * `full`.
+       * Pagination that is sent with the empty array. `full`: the pagination that the page would have with its records. `empty`: the
+       * pagination of an empty list. Default `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };

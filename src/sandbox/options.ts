@@ -34,8 +34,8 @@ export interface Readings {
    */
   readonly dates: 'exact' | 'days' | 'ignored';
   /**
-   * Time zone of date parameters: they are taken as its local time, even if they end in `Z`. A parameter with another UTC offset is
-   * converted to UTC first, and the result is taken as local time. Default UTC.
+   * Time zone in which the server interprets date parameters: it takes a time without a zone or with `Z` as a local time in this zone. A
+   * time with another UTC offset is converted to UTC first, and the result is taken as a local time. Default UTC.
    */
   readonly parameterZone: Zone;
   /**

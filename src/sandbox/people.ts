@@ -22,7 +22,9 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /** Recipient of the orders that this person places; usually the person. */
+  /**
+   * Contact and address to which this person's orders are sent: the person's own, or for some people those of another person, as for gifts.
+   */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 

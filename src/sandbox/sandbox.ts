@@ -17,7 +17,11 @@ export interface Sandbox extends SandboxAccount {
   /** All accounts, sorted by name. */
   readonly accounts: readonly SandboxAccount[];
 
-  /** @throws RangeError if there is no account of this name. */
+  /**
+   * Returns the account with this name.
+   *
+   * @throws RangeError if there is none.
+   */
   account(name: string): SandboxAccount;
   /**
    * Injects a fault into every account and into requests with an unknown API key or token. Each account counts its own requests: `times: 3`

@@ -172,7 +172,11 @@ export class RecordStore {
     this.#commit(table, id, text, this.#now());
   }
 
-  /** @throws RangeError if there is no such record. */
+  /**
+   * Deletes a record.
+   *
+   * @throws RangeError if there is no such record.
+   */
   remove(resource: Resource, key: RecordKey): void {
     const { table, id } = this.#latest(resource, key);
     this.#drift.forget(resource, id);
@@ -251,8 +255,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest stored version of a record, even if responses do not show it yet, and without the changes that drift rules (rules by
-   * which fields differ from response to response) make in responses.
+   * Returns the newest version of a record, even if responses do not show it yet, as JSON text without the alterations by drift
+   * (added fields, for example).
    *
    * @throws RangeError if there is no such record.
    */

@@ -85,8 +85,8 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record. Each time of that record in the years 2200 to 2299 is replaced in the copies: the template
-   * stores it as a distance from this time. No other text of a source record looks like a time in these years.
+   * Creation time of a template's source record, in epoch ms. A template stores each time of its source record in the years 2200 to 2299 as
+   * a distance from this time, and replaces it in the copies. No other text of a source record looks like a time in these years.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -139,8 +139,8 @@ const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 export class Template {
   readonly #chunks: readonly TextSegment[];
   /**
-   * Time from a record's creation to the latest other date in the template except `updated_at`, in ms. Only records at least this old can
-   * use the template: otherwise this date would be in the future.
+   * Time from a record's creation to the latest date in the template, not counting `updated_at`, in ms. Only records at least this old can
+   * use the template: in a younger record this date would be in the future.
    */
   readonly lifeMs: number;
 

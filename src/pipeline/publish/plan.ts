@@ -176,7 +176,10 @@ function payloadDigestsOf(
   return texts;
 }
 
-/** Forms runs (adjacent records that the next sweep recognizes as a unit) from a sweep's records that were recognized one by one. */
+/**
+ * Forms runs (adjacent records that the next sweep recognizes as a unit) from records of a sweep's page. A record becomes part of a run if
+ * it will equal its stored image once the batch is committed, and if this sweep did not read it as part of a run already.
+ */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   texts: ReadonlyMap<string, StoredPayloadDigest>,

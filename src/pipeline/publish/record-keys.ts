@@ -4,7 +4,10 @@ import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
-/** Encoders of record keys as message keys, for each topic. They return undefined if keys are plain text, or if there is no such topic. */
+/**
+ * Functions for each topic that encode a record's key as a message key. They return undefined if message keys are plain text, or if the
+ * list has no such topic.
+ */
 export interface RecordKeys {
   readonly format: KeyFormat;
   readonly events: (key: string) => Buffer | undefined;

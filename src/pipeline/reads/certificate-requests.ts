@@ -11,7 +11,10 @@ export class CertificateRequests {
   readonly #inScan: CertifyJob[] = [];
   readonly #arrived$ = new Subject<void>();
 
-  /** Emits on subscription if a request for a certificate waits for a full scan to begin; else when the next such request arrives. */
+  /**
+   * Emits when a full scan should begin because a request for a certificate waits for one: on subscription if such a request waits already,
+   * otherwise whenever one arrives.
+   */
   readonly startNow$: Observable<unknown> = defer(() =>
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );
@@ -32,12 +35,18 @@ export class CertificateRequests {
     this.#arrived$.next();
   }
 
-  /** Assigns all waiting requests to the full scan that begins: its end answers them. To be called when a full scan begins. */
+  /**
+   * Assigns all waiting certificate requests to the full scan that begins, so that {@link scanEnded} returns them. To be called when a full
+   * scan begins.
+   */
   scanStarted(): void {
     this.#inScan.push(...this.#waiting.splice(0));
   }
 
-  /** Ends the full scan, and returns the certificate requests that it fulfils: those that had arrived before it began. */
+  /**
+   * Returns the certificate requests that the full scan fulfils, which are those that had arrived before it began. To be called when the
+   * scan ends.
+   */
   scanEnded(): readonly CertifyJob[] {
     return this.#inScan.splice(0);
   }

@@ -28,8 +28,8 @@ export interface DateChecksOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe after the start, in ms, so that the first requests of a process read records. If it is too large, more polls are
- * repeated when the date parameters are wrong.
+ * Delay of the first probe after the start of a process, in ms: the process uses its first requests to read records. If it is too large,
+ * more polls are repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
 /**
@@ -53,8 +53,8 @@ export class DateChecks {
   /** Modification time of a change that polls missed, in epoch ms. The next probe tests the date parameters with this time. */
   #missedStamp: number | undefined;
   /**
-   * Time, in epoch ms, from which polls read again if a probe finds that the date parameters were misinterpreted: the start of the next
-   * poll window at the last probe that confirmed their meaning. Undefined before the first confirmation.
+   * Time, in epoch ms, from which polls read again if a probe finds that the date parameters were misinterpreted. It is the start of the
+   * poll window that was to come next when a probe last confirmed the meaning of the parameters. Undefined before the first confirmation.
    */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
@@ -92,10 +92,10 @@ export class DateChecks {
   /**
    * Applies the finding of a probe (a test of the list's date parameters):
    *
-   * - If it confirms `before`, the meaning known when the probe began: a later restart of polls begins at `since`, the start of the next
-   *   poll window when the probe began, in epoch ms.
-   * - If it shows another meaning, or that the server ignores the parameters, polls restart.
-   * - If two probes in a row returned no records, polls restart with the next date format.
+   * - If the parameters have the meaning that was known when the probe began (`before`), stores `since` as the time at which polls begin
+   *   again if they have to be restarted later. `since` is the start of the next poll window when the probe began, in epoch ms.
+   * - If they have another meaning, or the server ignores them, restarts polls.
+   * - If two probes in a row returned no records, restarts polls with the next date format.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
@@ -121,13 +121,13 @@ export class DateChecks {
   }
 
   /**
-   * Emits once, when the list's date parameters are to be probed again: an hour after the call, or already a minute after it in these
-   * cases:
+   * Emits once, when the list's date parameters are to be probed again. This is an hour after the call, or only a minute after the call in
+   * these cases:
    *
    * - The last probe returned no records.
    * - No modification time is known.
    * - Probes are paused.
-   * - Polls have missed a change since the call. If they miss one later than that minute, this emits at once.
+   * - Polls miss a change within that minute. If they miss one later, this emits at once.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

@@ -52,8 +52,8 @@ export function orFullScan(
 }
 
 /**
- * Reason why a request with dates failed for good; undefined for other errors. The cause may also be the API itself, the API key or the
- * token: only a request without dates shows whether the dates are the cause.
+ * Returns the reason why a request with dates failed for good; undefined for errors other than such failures. The cause may also be the API
+ * itself, the API key or the token: only a request without dates shows whether the dates are the cause.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

@@ -63,7 +63,10 @@ export interface ListReadsOptions {
 /** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
 export interface DecodedLists
   extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
-  /** Requests a page for the initial snapshot. All its records are parsed; no digests of their bytes are compared with stored digests. */
+  /**
+   * Requests a page for the initial snapshot. All records of the page are parsed, without a comparison of the digests of their bytes with
+   * stored digests.
+   */
   readonly snapshot: ListRequest;
   /**
    * Requests a page for any read except the initial snapshot. A record whose bytes have the same digest as when it was last published is
@@ -96,7 +99,10 @@ export class ListReads {
   readonly #certificates = new CertificateRequests();
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
-  /** Requests for single records. Undefined for a list without dates: its records are read again by the next sweep, which follows soon. */
+  /**
+   * Requests single records again whose content is uncertain. Undefined for a list without dates: the list's next sweep, which follows
+   * soon, reads such records instead.
+   */
   readonly #refetches: Refetches | undefined;
   #isResyncing = false;
 
@@ -192,8 +198,8 @@ export class ListReads {
 
   /**
    * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. The sweeps
-   * of an unpolled list use `lanes.fullScan`, too, and may follow one another without pauses: requests of a lane that is served later might
-   * never be sent.
+   * of an unpolled list use `lanes.fullScan` without pauses in between. If other reads of the list waited in a lane of lower priority,
+   * their requests might never be sent.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -233,8 +239,9 @@ export class ListReads {
   }
 
   /**
-   * Whether a poll window that begins at `from` includes every change made during the snapshot. It does not if the server's modification
-   * times lag so far behind that all of them are earlier than `from`.
+   * Whether a poll window that begins at `from` (epoch ms) includes every change made during the snapshot. True if the newest modification
+   * time seen is `from` or later. An earlier one means that the server's modification times lag behind its clock: changes during the
+   * snapshot may then have times before `from`.
    */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;

@@ -48,8 +48,8 @@ export interface PollReadsOptions {
   /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /**
-   * Whether a poll for new changes that begins now, with a window that starts at `from` (epoch ms), reads the changes that the initial
-   * snapshot missed.
+   * Returns whether a poll for new changes, if it begins now with a window that starts at `from` (epoch ms), reads all changes that the
+   * initial snapshot missed.
    */
   readonly catchesUp: (from: number) => boolean;
 }
@@ -67,9 +67,9 @@ const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms; at least three poll intervals. If this value
- * is too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold
- * up sweeps.
+ * How long a sweep waits for polls to read the changes that were made during the sweep, in ms. If three poll intervals are longer than this
+ * value, the sweep waits for three poll intervals. If this value is too small, a sweep during which records moved within the list proves no
+ * deletions. If it is too large, polls that the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
@@ -165,8 +165,9 @@ export class PollReads {
   }
 
   /**
-   * Polls until the list's dates turn out to be of no use. Repeated rather than nested: a list can refuse polls every hour for months, and
-   * each refusal must leave nothing behind.
+   * Polls until the list's dates turn out to be of no use. Then begins again after a pause, or emits nothing more if another attempt would
+   * be of no use either. This is a loop (`repeat`), not a recursion: a list can refuse polls every hour for months, and each nested attempt
+   * would occupy more memory.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
     return defer(() => {
@@ -186,7 +187,10 @@ export class PollReads {
     );
   }
 
-  /** Polls for new changes and for late ones. If a poll fails, perhaps because of its dates, looks for a date format that works. */
+  /**
+   * Polls for new changes, and for changes that became visible late. If a poll fails, perhaps because of its dates, looks for a date format
+   * that works.
+   */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, open, spacingMs, catchesUp } = this.#options;
     const { config, scheduler, phase = 1, pollNow$ } = task;
@@ -239,8 +243,8 @@ export class PollReads {
   }
 
   /**
-   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates. Called
-   * when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
+   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates.
+   * Called when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
    */
   #negotiating(
     window: Window,

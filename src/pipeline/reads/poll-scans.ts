@@ -13,8 +13,9 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription, when polls have read all changes made before it: when `newest` polls, and `back` polls if they have ever
-   * begun, have completed a scan that began after the subscription, and the last page of that scan has been emitted.
+   * Emits once per subscription, as soon as polls have read all changes made before the subscription. That is the case when the chain
+   * `newest`, and the chain `back` if it has ever begun, have each completed a scan that began after the subscription, and the last pages
+   * of these scans have been emitted.
    */
   readonly pollsCompleted$: Observable<unknown>;
 
@@ -37,12 +38,15 @@ export class PollScans {
     });
   }
 
-  /** Counts a scan of this chain as begun. */
+  /** Counts a poll scan of this chain (series of poll windows) as begun. */
   scanStarted(chain: PollChain): void {
     this.#begun.set(chain, (this.#begun.get(chain) ?? 0) + 1);
   }
 
-  /** Counts a scan of this chain as ended. To be called when the last page of the scan has arrived, before that page is emitted. */
+  /**
+   * Counts a poll scan of this chain (series of poll windows) as ended. To be called when the last page of the scan has arrived, before
+   * that page is emitted.
+   */
   scanEnded(chain: PollChain): void {
     this.#ended.set(chain, (this.#ended.get(chain) ?? 0) + 1);
     this.#ended$.next();

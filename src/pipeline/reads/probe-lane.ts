@@ -39,7 +39,10 @@ interface ProbeResponse {
 export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: number): ProbeLane {
   const pageSize = Math.min(PAGE_SIZE, maxPageSize);
 
-  /** Sends one probe request. Its page slot is freed here if there is no response, else once the batch of the response is committed. */
+  /**
+   * Sends one probe request. If there is no response, this frees the request's page slot; otherwise the slot is freed once the batch of the
+   * response is committed or dropped.
+   */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => {

@@ -13,7 +13,10 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /** Upper bound of the age of the response's content; undefined for a batch without a response. */
+  /**
+   * Limits on the age of the response's content: `asOf`, the earliest time at which the server can have read it, and `staleMs`, its maximum
+   * age at the request, both in ms. Undefined for a batch without a response.
+   */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;
@@ -22,8 +25,8 @@ export interface ReadResult extends SplitPage {
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
   /**
-   * Returns the records of a poll's response, separated into keyed and rejected ones. Does not report their modification times to the
-   * server clock, because polls do so themselves.
+   * Returns the records of a poll's response, with the rejected ones (which can't be published as they are) separated from the others. Does
+   * not report their modification times to the server clock, because polls do so themselves.
    */
   readonly split: (answer: Answer) => ReadResult;
   /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */

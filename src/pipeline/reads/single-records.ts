@@ -16,8 +16,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles (closes) a read on the list's logical clock. Called with the span of each response that {@link SingleRecords.request} receives
-   * and does not emit. Its subscriber has to settle the reads of the emitted responses.
+   * Settles (closes) a read on the list's logical clock. {@link SingleRecords.request} calls it with the span of each response that it
+   * receives and does not emit. Reads of emitted responses have to be settled by the subscriber of `request`.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */
@@ -33,7 +33,10 @@ export interface SingleRecordsOptions {
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
-  /** Keys of existing records, by their special characters. */
+  /**
+   * Witnesses: keys of records that exist, one for each set of special characters ({@link specialCharacters}) that keys contain. A request
+   * for a witness verifies a 404 for another key with the same special characters.
+   */
   readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
   constructor(options: SingleRecordsOptions) {
@@ -66,8 +69,8 @@ export class SingleRecords {
   }
 
   /**
-   * Takes the records of each response. Some of their keys are remembered as witnesses: requesting such a key shows whether a later 404 is
-   * genuine.
+   * To be called with the records of each response. Remembers the keys of some of them as witnesses: a request for a witness shows whether
+   * a 404 for another key is genuine.
    */
   observe(records: PageRecords): void {
     const { one } = this.#options;
@@ -112,7 +115,10 @@ export class SingleRecords {
     );
   }
 
-  /** Emits whether the API returns a known record whose key has the same special characters as `key`. */
+  /**
+   * Requests a witness for a 404: a record that is known to exist and whose key has the same special characters as `key`. Emits whether the
+   * API returns it; false if no such record is known.
+   */
   #findsWitness(key: string, limit: Limit): Observable<boolean> {
     const { request, settle } = this.#options;
     const witness = this.#witnesses.get(specialCharacters(key));
@@ -134,7 +140,10 @@ export class SingleRecords {
 /** Maximum number of witnesses (existing records whose requests verify a 404). If it is too small, some deletions remain unverified. */
 const MAX_WITNESSES = 100;
 
-/** Returns the characters of a key that are not letters, digits, `-` or `_`, each once and sorted; `é` stands for all outside of ASCII. */
+/**
+ * Returns the characters of a key other than ASCII letters, digits, `-` and `_`, each once, sorted. Every character outside ASCII counts as
+ * `é`.
+ */
 function specialCharacters(key: string): string {
   const special = key.match(/[^\w-]/g) ?? [];
   return [...new Set(special.map((each) => (each > '\x7f' ? 'é' : each)))].sort().join('');

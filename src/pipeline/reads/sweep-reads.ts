@@ -20,8 +20,9 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Ends the read of the sweep's newest page on the list's logical clock; undefined if no read is held open. `hold` keeps this read open
-   * after the page is settled, because steps of kind `absent` use its span. Called at the next page or at the end of the sweep.
+   * Ends the read of the sweep's newest page on the list's logical clock; undefined if `hold` is not given or no page has been read yet.
+   * The read stays open after the page has been committed, because the sweep's steps of kind `absent` refer to it. Called at the next page
+   * or at the end of the sweep.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({

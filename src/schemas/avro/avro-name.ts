@@ -3,7 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
-/** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
+/**
+ * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro. The hash suffix of a name that is
+ * taken is not counted. JSON names that are valid in Avro may be longer.
+ */
 const MAX_LENGTH = 100;
 
 /** Number of hex digits of the hash that is appended to an Avro name that is already taken. */
@@ -68,9 +71,9 @@ export interface FieldParent {
 }
 
 /**
- * Returns the names that a new field of a record type can't have: those of its fields, at the root also those of the image's own fields, and
- * those of properties that every JavaScript object inherits, such as `toString`. If a field with such a name were absent from an object,
- * avsc would read the inherited property.
+ * Returns the names that a new field of a record type can't have: those of the record type's fields; at the root also `nulls` and
+ * `unmapped`, the last two fields of every image; and those of properties that every JavaScript object inherits, such as `toString`. If a
+ * field with such a name were absent from an object, avsc would read the inherited property.
  */
 export function takenNames({ path, fields }: FieldParent): Set<string> {
   const taken = [

@@ -18,7 +18,7 @@ export interface FieldSchema {
   readonly doc?: string;
   /** The field's name in the API's JSON, if it differs from `name`. */
   readonly json?: string;
-  /** `application/json` for a string field that holds any JSON value as text. */
+  /** Media type of a string field's text. `application/json` marks a field that holds any JSON value as text. */
   readonly contentMediaType?: string;
 }
 
@@ -83,8 +83,8 @@ export function withRecords(
 }
 
 /**
- * Range of Avro longs that avsc decodes exactly. avsc computes in doubles: it rejects the largest safe integer, and decodes values below
- * -2^52 incorrectly without an error, because zigzag encoding stores `-2n - 1`.
+ * Largest integer that avsc decodes exactly from an Avro long; `MIN_LONG` is the smallest. avsc computes in doubles: it rejects the largest
+ * safe integer, and decodes values below -2^52 incorrectly without an error, because zigzag encoding stores a negative `n` as `-2n - 1`.
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
 const MIN_LONG = -(2 ** 52);

@@ -11,7 +11,10 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member for which the schema has no field, with a value from which a field can usually be inferred. */
+  /**
+   * Whether the record has a member for which the schema has no field, and from whose value the type of a new field can usually be
+   * inferred. No type can be inferred from null or an empty array, for example.
+   */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
@@ -23,7 +26,7 @@ export class EncodingResidue {
     this.record = record;
   }
 
-  /** Descends into the object or array at the current path. Until {@link leave}, `step` leads from it to one of its members or items. */
+  /** Moves down from the object or array at the current path: until {@link leave} is called, `step` denotes one of its members or items. */
   enter(): void {
     this.#parent = this.#place();
   }
@@ -66,7 +69,7 @@ export class EncodingResidue {
   }
 }
 
-/** A path within the records of a list; one instance for each path. */
+/** Path to a value within the records of a list, such as `/items/0/price`. Records of a schema share one instance for each path. */
 export class Place {
   /** Path of the object or array that contains the value at this path; undefined for the record itself. */
   readonly parent: Place | undefined;
@@ -96,7 +99,7 @@ export class Place {
     return part;
   }
 
-  /** The JSON Pointer, encoded as an Avro string. */
+  /** The path as a JSON Pointer, in Avro's encoding of a string. */
   get bytes(): Buffer {
     if (!this.#bytes) {
       const out = new AvroOutput();
@@ -108,8 +111,8 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. If it is too small, paths
- * of records with long arrays are recreated again and again.
+ * Maximum number of paths that are cached for a schema, each of which takes some 300 bytes. When there are more, the cache is cleared. If
+ * this value is too small, the paths into long arrays are created again for most records.
  */
 const MAX_PLACES = 5_000;
 

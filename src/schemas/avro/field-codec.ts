@@ -26,7 +26,7 @@ export interface FieldCodec {
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-/** An Avro type, as the transcoder needs it. */
+/** Description of an Avro type for the WebAssembly transcoder, which encodes JSON bytes in Avro. */
 interface TranscodedType {
   /** Kind of the type: one of the constants from `ODD` to `ARRAY` in `transcoder/layout.ts`. */
   readonly kind: number;
@@ -38,7 +38,7 @@ interface TranscodedType {
   readonly decimal?: { readonly precision: number; readonly scale: number };
 }
 
-/** A field of an Avro record, as the transcoder needs it. */
+/** Description of a field of an Avro record for the WebAssembly transcoder, which encodes JSON bytes in Avro. */
 export interface TranscodedField {
   readonly jsonName: string;
   /** The field's step in a JSON Pointer, with the slash before it, such as `/name`. */

@@ -52,7 +52,7 @@ export function decimalFormat(precision: number, scale: number) {
     return true;
   };
 
-  /** Returns the number nearest to the decimal. */
+  /** Decodes the bytes of an Avro decimal to the nearest number. */
   const decode = (bytes: Uint8Array): number => {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     if (bytes.length <= 6) return bytes.length === 0 ? 0 : buffer.readIntBE(0, bytes.length) / unit;
@@ -125,8 +125,10 @@ const STRING_CODEC: FieldCodec = {
 /**
  * Codec of a type that stores a time or a date as an integer.
  *
- * @param parse Returns the integer for a text from which `format` returns the same text or one that need not be preserved; else NaN.
- * @param parseOther Returns the integer for a text whose original form is to be preserved, in `unmapped`; NaN for any other text.
+ * @param parse Parses the texts for which the integer is sufficient: `format` restores the text, or another notation that may replace it.
+ * Returns NaN for any other text.
+ * @param parseOther Parses the texts whose original notation has to be stored besides the integer, in `unmapped`. Returns NaN for any other
+ * text, which the codec can't encode. Called only if `parse` returns NaN.
  */
 const time = (
   kind: number,
@@ -152,7 +154,10 @@ const time = (
 
 const TIMESTAMP_CODEC = time(layout.TIMESTAMP, utcMillis, zonedMillis, instantText);
 
-/** Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not in the form of `instantText`. */
+/**
+ * Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not written exactly as in
+ * `2024-05-01T12:34:56.789Z`.
+ */
 const EXACT_TIMESTAMP_CODEC = time(layout.EXACT_TIMESTAMP, exactMillis, zonedMillis, instantText);
 
 const DATE_CODEC = time(layout.DATE, dateDays, () => NaN, dateText);

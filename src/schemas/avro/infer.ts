@@ -103,7 +103,10 @@ interface SchemaLocation {
 
 const ROOT: SchemaLocation = { path: [], depth: 1, arrays: 0 };
 
-/** Returns the tree of record types below `record`, which is at `at` in the schema. Appends every node of the tree to `places`. */
+/**
+ * Returns the tree of record types from `record` downwards, and appends every node of the tree to `places`. `at` is the location of
+ * `record` in the schema.
+ */
 function recordNode(record: RecordSchema, at: SchemaLocation, places: RecordNode[]): RecordNode {
   const partOf = ({ name, type }: FieldSchema): RecordNode | null => {
     const within = recordWithin(type);

@@ -61,7 +61,12 @@ export class RecordCodec {
   /** Transcoder, created on first use: a codec that only decodes needs none. */
   #transcoder: RecordTranscoder | undefined;
 
-  /** @throws TypeError when the schema has another structure. */
+  /**
+   * Creates the codec of a schema of images.
+   *
+   * @throws TypeError if the schema does not end with the fields `nulls` and `unmapped`, if the type or the name of a field is not
+   * supported, or if two fields have the same name in JSON.
+   */
   constructor(schema: RecordSchema) {
     const [nulls, unmapped] = schema.fields.slice(-2);
     if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
