@@ -31,8 +31,9 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Number of bytes that must remain free in the output after the bytes for which space is checked. They suffice for any value other than a
- * string, and for the bytes after it that are written without a check. If too small, the output overwrites the input window.
+ * Reserve in bytes: {@link Here.hasRoom} requires this much free space in the output in addition to the bytes that the caller asks for. It
+ * suffices for any value other than a string, and for the bytes after it that are written without a check. If the reserve is too small, the
+ * output overwrites the input window.
  */
 const ROOM: i32 = 64;
 
