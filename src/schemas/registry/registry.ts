@@ -239,7 +239,7 @@ class RegistryClient implements Registry {
   }
 }
 
-/** Compatibility level and schema type that no registry supports: a request with it changes nothing. */
+/** Value that no registry supports as a compatibility level or as a schema type: a request that contains it changes nothing. */
 const NONEXISTENT_VALUE = 'NO_SUCH_THING';
 
 /** Confluent's error code for writing to a subject, or a whole registry, in read-only mode. */
