@@ -44,7 +44,8 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`. Array elements are named by identity: `lines[L-12].status`.
+   * Paths of the fields that differ between `before` and `after`. Elements of an array are named by the value of the field that identifies
+   * them, if there is one, and not by index: `lines[L-12].status`.
    */
   readonly changed: readonly string[];
   readonly source: EventSource;

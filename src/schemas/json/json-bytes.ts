@@ -47,7 +47,7 @@ function endOfString(page: Uint8Array, start: number): number {
   return length;
 }
 
-/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+/** Whether a byte can follow a number or a literal (`true`, `false`, `null`): whitespace, a comma or a closing bracket. */
 export const endsScalar = (byte: number): boolean =>
   isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
 

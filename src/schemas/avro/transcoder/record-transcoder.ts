@@ -197,7 +197,7 @@ class Program {
   readonly values: number;
   /** The types of all fields and array items of the schema; the index is the type id that the notes of WebAssembly contain. */
   readonly types: ValueType[] = [];
-  /** Number of bytes of the program that are reserved so far. */
+  /** Size of the program (the compiled schema) so far, in bytes. */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
@@ -206,7 +206,7 @@ class Program {
     this.bytes = Buffer.from(this.bytes.subarray(0, this.#length)); // releases the rest of the memory
   }
 
-  /** Whether the program fits into the available memory. It does not for a schema of more than about 1,500 fields. */
+  /** Whether the program (the compiled schema) fits into the memory for it, which suffices for about 1,500 fields. */
   get fits(): boolean {
     return this.#length <= ROOM;
   }

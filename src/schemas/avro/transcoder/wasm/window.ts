@@ -25,7 +25,7 @@ export function isSpace(byte: u8): bool {
   return byte == SPACE || byte == LF || byte == CR || byte == TAB;
 }
 
-/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+/** Whether a byte can follow a number or a literal (`true`, `false`, `null`): whitespace, a comma or a closing bracket. */
 export function endsWord(byte: u8): bool {
   return byte == COMMA || byte == CLOSE_OBJECT || byte == CLOSE_ARRAY || isSpace(byte);
 }
