@@ -47,9 +47,9 @@ export interface SightingUpdate {
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key. Each key has an entry of its own, its mark. A key may also belong to a run: adjacent records of
- * a page that are recognized as a unit by their bytes. When a read shows a run, this is stored once for the whole run, in an entry called
- * the head of the run. A key counts as last seen in the newer of the sweeps that its mark and the head of its run name.
+ * Stores when the API last showed each key. Each key has an entry in the image store, called its mark. A key may also belong to a run:
+ * adjacent records of a page that are recognized as a unit by their bytes. When a read shows a run, this is stored once for the whole run,
+ * in an entry called the head of the run. A key counts as last seen in the newer of the sweeps that its mark and the head of its run name.
  *
  * A run is retired when the image of a member changes, or when a sweep reads a member without the other members. A retired run is never
  * recognized again. Its head remains until no mark refers to it.
