@@ -49,7 +49,7 @@ const CONNECTIONS_PER_BROKER = 6;
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long before the expiry of a login kafkajs logs in again, in ms. */
+/** How long before its login expires kafkajs logs in again, in ms. If it exceeds the validity of a login, each request causes a login. */
 const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {

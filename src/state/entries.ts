@@ -36,11 +36,14 @@ export interface Sighting {
 
 /** Entry of the image store for a key: when the API last showed the key, and data about its record. */
 export interface Mark extends Sighting {
-  /** Whether an image of the record was stored. If this is true and the store can't find the image, the store is damaged. */
+  /** Whether an image of the record (its content as published) was stored. If so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
   /** Digest of JSON bytes whose content equals that of the stored image; undefined if it was not computed. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
-  /** The run (adjacent records) that the key is in, if any. When the run is seen, so is the key. With a run, there is a `payloadDigest`. */
+  /**
+   * The run (adjacent records that are recognized as a unit) to which the key belongs; undefined if it belongs to none. The key also counts
+   * as seen whenever the run is seen. A mark with a run always has a `payloadDigest`.
+   */
   readonly run: RunMembership | undefined;
 }
 
@@ -81,8 +84,8 @@ const RUN = {
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
 /**
- * Prefix of the key in the checksum of the key's mark (its entry in the image store), if the key belongs to a run (adjacent records of a
- * page, recognized together).
+ * Text that is put before a key when the checksum of the key's mark (its entry in the image store) is computed, if the key belongs to a run
+ * (adjacent records of a page, recognized together). The text is not stored.
  */
 const IN_RUN = 'in a run ';
 

@@ -76,7 +76,7 @@ export class ImageFile {
     this.#marker = marker;
   }
 
-  /** Damage that was detected in the image file; undefined if there is none. A damaged file has to be reopened. */
+  /** Damage that was detected in the image file; undefined if there is none. Reopening a damaged file deletes it first. */
   get damage(): CellarstreamError | undefined {
     return this.#damage;
   }
@@ -104,8 +104,9 @@ export class ImageFile {
   }
 
   /**
-   * To be called after each write to the image file. The first call after the file has been open for ten minutes sets the number of
-   * abruptly ended starts in the {@link OpenMarker} to 0. So a later crash is not taken for a sign that the image file is damaged.
+   * To be called after each write to the image file. Once the file has been open for ten minutes, a call resets the counter in the
+   * {@link OpenMarker} of consecutive starts of the service that ended abruptly. A later crash of this process thus does not count as a
+   * sign that the image file is damaged.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;
@@ -139,7 +140,7 @@ export class ImageFile {
   }
 }
 
-/** Whether an error is lmdb's own, about the content of its file: such codes are negative, those of the operating system positive. */
+/** Whether an error is lmdb's own, about the content of its file. Such errors have a code below -30,000; errors of the system do not. */
 function isLmdbError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && Number(error.code) < -30_000;
 }

@@ -23,7 +23,10 @@ export interface MarkTables {
    * which any mark refers.
    */
   readonly heads: Table<RunHead>;
-  /** Digest and records of each run that is not retired, by the run's id. Of a retired run, only the head is stored. */
+  /**
+   * Digest and records of each run (adjacent records that are recognized as a unit), by the run's id. Contains no retired runs, which are
+   * never recognized again.
+   */
   readonly runs: Table<Run, StoredRun>;
 }
 
@@ -44,8 +47,9 @@ export interface SightingUpdate {
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key. Each key has a mark of its own. If the key belongs to a run (adjacent records of a page,
- * recognized as a unit by their bytes), it also counts as seen when the run is seen, which is stored once for the run: in its head.
+ * Stores when the API last showed each key. Each key has an entry in the image store, called its mark. A key may also belong to a run:
+ * adjacent records of a page that are recognized as a unit by their bytes. When a read shows a run, this is stored once for the whole run,
+ * in an entry called the head of the run. A key counts as last seen in the newer of the sweeps that its mark and the head of its run name.
  *
  * A run is retired when the image of a member changes, or when a sweep reads a member without the other members. A retired run is never
  * recognized again. Its head remains until no mark refers to it.
@@ -122,9 +126,9 @@ export class Marks {
   }
 
   /**
-   * Records for a key that the given sweep has shown it. Called if the read recognized the key's record alone, and
-   * not as a part of a run (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of
-   * its sweep that showed the key, the run is retired: it is never recognized again.
+   * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
+   * (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of its sweep that showed
+   * the key, the run is retired: it is never recognized again.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -145,7 +149,8 @@ export class Marks {
 
   /**
    * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
-   * nothing if the store has no entry for the run, or if the entry is newer. The run may have been retired since that read.
+   * nothing if the store has no entry for the run, or if the entry already contains these sweep numbers or higher ones. The run may have
+   * been retired since that read.
    */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
@@ -211,8 +216,8 @@ export class Marks {
   }
 
   /**
-   * Removes entries from the cache: the marks of `keys` (when the API last showed each key; default: all keys), and the heads of all runs
-   * (the same for groups of adjacent records). Changes to them that are not yet written are lost.
+   * Removes entries from the cache: the marks of `keys` (default: of all keys), which say when the API last showed each key, and the heads
+   * of all runs, which say when it last showed each group of adjacent records. Changes to these entries that are not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
@@ -229,9 +234,9 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. A mark can refer to a run, whose head stores in which
-   * sweeps the whole run was seen. If that run is retired (never recognized again), the reference is dropped, and with it what the head says
-   * of this key. The caller therefore includes the head's sweep numbers in `next`.
+   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. A mark can refer to a run, whose head stores in
+   * which sweeps the whole run was seen. If that run is retired (never recognized again), the mark is stored without the reference, so that
+   * the sweep numbers in the head do not count for the key afterwards. The caller must therefore include them in `next`.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

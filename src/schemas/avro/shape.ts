@@ -98,7 +98,7 @@ function firstShape(
   return undefined;
 }
 
-/** Whether a type may be inferred from a value. {@link shapeOf} may still infer none, for example from an array of nulls. */
+/** Whether {@link shapeOf} takes a value into account, so that it can usually infer a type from it (but not from an array of nulls). */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }

@@ -109,7 +109,7 @@ export function asyncApiDocument(options: AsyncApiOptions): object {
   };
 }
 
-/** Returns the settings that AsyncAPI's Kafka binding supports, as the binding's types. */
+/** Returns those of a topic's settings that AsyncAPI's Kafka binding has, converted from text to the types that the binding requires. */
 function topicConfiguration(settings: Readonly<Record<string, string>>): object {
   const retention = settings['retention.ms'];
   return {

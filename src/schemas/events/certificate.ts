@@ -63,7 +63,7 @@ export interface Certificate extends TallyText {
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
    * Evidence that the scan read the whole list (see `ReadingLevel` in the library reference). Only for the proof `complete` of a list for
-   * which the API tells no total; absent otherwise.
+   * which the API reports no total; absent otherwise.
    */
   readonly level?: ReadingLevel;
   /**

@@ -24,7 +24,7 @@ export interface EventSource {
   /** Name of the account. */
   readonly name: string;
   readonly resource: string;
-  /** The record's `updated_at` in ms since 1970, or null. */
+  /** The record's modification time (`updated_at`) in ms since 1970; null if the record has none. */
   readonly ts_ms: number | null;
   readonly snapshot: 'true' | 'false';
   /** Sequence number of the event, higher than that of every earlier event of the same key. */
@@ -44,7 +44,8 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`. Array elements are named by identity: `lines[L-12].status`.
+   * Paths of the fields that differ between `before` and `after`. Elements of an array are named by the value of the field that identifies
+   * them, if there is one, and not by index: `lines[L-12].status`.
    */
   readonly changed: readonly string[];
   readonly source: EventSource;
@@ -184,8 +185,8 @@ export class EnvelopeCodec {
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
   /**
-   * Avro type of an event's fields other than `before` and `after`, reduced to those that {@link EnvelopeCodec.images} returns. Decoding
-   * the others would create many unused strings.
+   * Avro type with which {@link EnvelopeCodec.images} decodes the fields after `before` and `after`. It has only the fields `op` and
+   * `source.sequence`, because decoding all fields would create many unused strings.
    */
   readonly #brief: avro.Type;
   readonly #toBrief: object;

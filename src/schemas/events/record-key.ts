@@ -50,7 +50,8 @@ export function recordKeySchema(
  * Encodes a key as an Avro record in the Confluent wire format.
  *
  * @param schemaId Registry id of the {@link recordKeySchema}.
- * @param text The key as text, of `count` key fields.
+ * @param text The key as text, as {@link joinKey} made it.
+ * @param count Number of fields of which the key consists.
  */
 export function avroKey(schemaId: number, text: string, count: number): Buffer {
   const out = new AvroOutput();

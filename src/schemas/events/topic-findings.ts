@@ -37,7 +37,7 @@ export const CHECKED_SETTINGS = [
 
 /** Kafka's default for `max.message.bytes`. Batches are sized for it, so a topic with a lower limit rejects some events. */
 const DEFAULT_MESSAGE_BYTES = 1_048_588;
-/** Lowest acceptable `max.message.bytes`: below it most orders could not be published. */
+/** Lowest acceptable value of `max.message.bytes`, in bytes. With a lower one, a topic would reject the events of most larger records. */
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**

@@ -47,11 +47,11 @@ function endOfString(page: Uint8Array, start: number): number {
   return length;
 }
 
-/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+/** Whether a byte can follow a number or a literal (`true`, `false`, `null`): whitespace, a comma or a closing bracket. */
 export const endsScalar = (byte: number): boolean =>
   isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
 
-/** Whether a byte follows an element of an array: a comma or the closing bracket. */
+/** Whether a byte is one of the two that end an element of an array: a comma or a closing bracket. */
 export const isDelimiter = (byte: number | undefined): boolean =>
   byte === COMMA || byte === CLOSE_ARRAY;
 
@@ -90,8 +90,8 @@ export function textOfAnyBytes(bytes: Buffer): string {
 }
 
 /**
- * Result of the function `read` that is passed to {@link pageElements}: values for one or more adjacent elements of a page's array of
- * records, and the index in the page of the first byte after these elements.
+ * Result of one call of the function `read` that is passed to {@link pageElements}. `values`: a value for each of the adjacent elements
+ * that the call has read. `end`: the index, in the page, of the first byte after these elements.
  */
 export interface Elements<T> {
   readonly values: readonly T[];
@@ -129,20 +129,20 @@ export function* pageElements<T>(
 
 interface FoundArray<T> {
   readonly elements: readonly T[];
-  /** Index of the first byte after the array's opening bracket. */
+  /** Index, in the page, of the first byte after the opening bracket of the array. */
   readonly from: number;
   readonly end: number;
   /**
-   * Index of the first byte after the JSON value that was passed to `elementsIn`: after the array itself, or after the outermost object
-   * around it.
+   * Index, in the page, of the first byte after the JSON value at the index `start` of `elementsIn`. That value is the array, or an object
+   * that contains the array.
    */
   readonly after: number;
 }
 
 /**
- * Returns the elements of an array in a page, as `read` returns them: the array is at the path of member names in the JSON value at index
- * `start`. Undefined if there is no such array, the JSON is malformed, or a member's name is escaped or occurs twice on the path. Yields as
- * {@link pageElements} does.
+ * Finds an array by its path of member names within the JSON value at index `start` of a page, and returns the values that `read` returns
+ * for its elements. Returns undefined if there is no such array, if the JSON is malformed, or if an object on the path has an escaped name
+ * or has the path's next name twice. Yields as {@link pageElements} does.
  */
 function* elementsIn<T>(
   page: Buffer,

@@ -50,7 +50,7 @@ export class JsonCursor {
     return page[at] === QUOTE && page[end] === QUOTE ? end : -1;
   }
 
-  /** Reads the JSON value at the cursor, and moves the cursor behind it. @throws SyntaxError when there is no valid JSON value. */
+  /** Reads the JSON value at the cursor, and moves the cursor to its end. @throws SyntaxError when there is no valid JSON value. */
   value(): JsonValue {
     const quick = this.#quickValue();
     if (quick !== undefined) return quick;

@@ -146,7 +146,7 @@ function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpa
   return root.value!;
 }
 
-/** A parsed JSON object or array; the indices of an array are used as its keys. */
+/** A parsed JSON object, or a parsed JSON array that is accessed like an object whose keys are the array's indices. */
 type Members = JsonObject;
 type Pair = readonly [Members, Members];
 
@@ -215,7 +215,7 @@ export function pointerNames(pointer: string): string[] {
   return pointer.split('/').slice(1).map(unescape);
 }
 
-/** An array index in a JSON Pointer: without leading zeros, and no other property of an array, such as `length`. */
+/** Matches an array index in a JSON Pointer, which has no leading zeros. Names such as `length` do not match. */
 const ARRAY_INDEX = /^(?:0|[1-9]\d*)$/;
 
 /** Returns the value at a path of member names and array indices; undefined if there is none. */

@@ -207,8 +207,8 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Returns the compatibility level at a path of the registry's API; undefined if there is none, the registry's user lacks the right to
-   * read it, or the path does not exist.
+   * Returns the compatibility level at a path of the registry's API; undefined if none is set, if this client lacks the right to
+   * read it, or if the path does not exist.
    */
   async #levelAt(path: string, subject: string): Promise<string | undefined> {
     try {
@@ -239,7 +239,7 @@ class RegistryClient implements Registry {
   }
 }
 
-/** Compatibility level and schema type that no registry supports: a request with it changes nothing. */
+/** Value that no registry supports as a compatibility level or as a schema type: a request that contains it changes nothing. */
 const NONEXISTENT_VALUE = 'NO_SUCH_THING';
 
 /** Confluent's error code for writing to a subject, or a whole registry, in read-only mode. */
@@ -249,7 +249,7 @@ function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/** Whether an error is the registry's refusal because its user lacks a right or because the registry is read-only. */
+/** Whether an error says that the registry refused a request because this client lacks a right or because the registry is read-only. */
 function isForbidden(error: unknown): error is CellarstreamError {
   if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;

@@ -62,7 +62,7 @@ export interface PriorEntries extends GuestEntries {
    */
   readonly entries: readonly LedgerEntry[];
   /**
-   * Time at which the claim or the guest's declaration that the caller has written was certainly in the ledger, in ms (`scheduler.now()`).
+   * Time after the caller's own entry (a claim, or a guest's declaration) was acknowledged by the broker, in ms (`scheduler.now()`).
    */
   readonly claimedAt: number;
 }
@@ -243,7 +243,7 @@ class OwnerLog implements AccountLog {
   /**
    * Opens a transactional producer (sink) in place of a failed one. If the failed one's epoch is outdated, first waits
    * {@link CLAIM_GRACE_MS} and then reads the account's newest ledger entry. If another process wrote that entry, throws `FENCED`.
-   * Otherwise the epoch has another cause, such as a timeout, and the producer is opened.
+   * Otherwise the epoch is outdated for another reason, such as a timeout, and the producer is opened.
    */
   async #reopen(): Promise<FencedSink> {
     try {
@@ -277,9 +277,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entry of each key in the ledger topic. The result includes, as `own`, the entry whose text is `text`. If it is
-   * missing, the cached entries may be from a deleted topic, so the topic is read again from its beginning. If it is missing there, too,
-   * `own` is undefined.
+   * Reads the newest entry of each key in the ledger topic, as `#read` does, and also returns as `own` the entry whose text is `text`. If
+   * no entry has this text, the cached entries may be from a deleted topic, so the topic is read again from its beginning. If still no
+   * entry has this text, `own` is undefined.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

@@ -91,8 +91,9 @@ export class TransactionCoordinator {
    * opened.
    *
    * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
-   * Therefore this method asks the coordinator for the partition leaders: it ended the previous transaction with them and knows the newest.
-   * Each request to a leader contains the leader epoch from the coordinator, so that a former leader refuses the request (KIP-320).
+   * Therefore this method requests the partition leaders from the transaction coordinator, which knows the newest ones because it has ended
+   * the previous transaction with them. Each request to a leader contains the leader epoch from the coordinator, so that a former leader
+   * refuses the request (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

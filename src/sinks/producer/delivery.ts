@@ -27,7 +27,7 @@ interface DeliveryOptions {
 export interface Delivered {
   readonly topic: string;
   readonly partition: number;
-  /** Offset after the last message; undefined if the broker did not report it. */
+  /** Offset after the last message that was written to the partition; undefined if the partition leader did not report it. */
   readonly end: bigint | undefined;
 }
 

@@ -284,7 +284,10 @@ function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): 
   return codes.find((code) => code !== ERROR.OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? ERROR.NONE;
 }
 
-/** Throws an error, before the commit, if a partition of the transaction got no batch: its messages would be lost. */
+/**
+ * Throws an error if a partition of the transaction (`meant`) is missing from `delivered`, the partitions whose messages were written. A
+ * commit would lose that partition's messages.
+ */
 function expectAllDelivered(
   meant: readonly OfTopic<number>[],
   delivered: readonly Delivered[],

@@ -53,8 +53,8 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Bytes that are added to half the input size to get the size of gzip's output buffer, which is at most `MAX_PIECE_BYTES`. Events compress
- * to about a quarter, so one buffer is enough.
+ * Part of the size of gzip's output chunks, in bytes: a chunk has half the input size plus this value, but at most `MAX_PIECE_BYTES`.
+ * Events compress to about a quarter of their size, so the output of most batches fits into one chunk.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
@@ -66,7 +66,11 @@ const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
-/** Encodes the messages of one batch, and compresses them on zlib's threads. @param room Upper bound of the encoded size, in bytes. */
+/**
+ * Encodes the messages of one batch, and compresses them on zlib's threads.
+ *
+ * @param room Upper bound of the messages' encoded size before compression, in bytes.
+ */
 export async function packRecords(
   records: readonly ProducerRecord[],
   room: number,
@@ -118,7 +122,7 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   return bytes;
 }
 
-/** Largest size of a message without its key, value and headers, in bytes. */
+/** Largest number of bytes that a message takes in a batch in addition to its key, value and headers. */
 const MAX_FRAME_BYTES = 32;
 /** Largest size of the length fields of one message header (those of its name and its value), in bytes, both together. */
 const MAX_HEADER_FRAME_BYTES = 10;

@@ -136,8 +136,9 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once the end offsets are known at which the shared reader starts. A new subscriber waits for this before it reads the existing
-   * messages up to the topic's end. Thus no message is missed between its read and the start of the shared reader.
+   * Emits once the end offsets are known at which the shared reader starts. Each new subscriber waits for this before it reads the existing
+   * messages up to the topic's end. This read thus ends at or after the offsets at which the shared reader starts, so that the subscriber
+   * misses no message.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

@@ -78,8 +78,8 @@ export async function openDestination(
 }
 
 /**
- * Looks up the newest schema that the registry has for the values of a topic. Resolves with a function that returns the topic and the id of
- * `schema`. That function registers `schema` only if the newest schema differs from it.
+ * Looks up the newest schema that the registry has for the values of a topic, without changing the registry. Resolves with a function that
+ * makes the change: it registers `schema` if the newest schema differs from it, and returns the topic with the registry id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
@@ -106,7 +106,7 @@ async function inspectedTopics(config: ConfigWith<'kafka'>, links: KafkaClients)
    * found when the service started.
    */
   const fresh = new Set(config.resources);
-  /** Texts of the findings about shared topics that `inspect` has already returned. */
+  /** Texts of the findings about shared topics that `inspect` has already returned for a list, so that it does not return them again. */
   const reportedTopics = new Set<string>();
   const isNews = (finding: TopicFinding) => {
     const text = findingText(finding);

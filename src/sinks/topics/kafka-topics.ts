@@ -173,7 +173,7 @@ async function settingsOf(
   return new Map(seen.map(({ topic, settings }) => [topic, settings]));
 }
 
-/** Returns no results in place of the error of brokers that do not support a request. Throws other errors. */
+/** Error handler that returns an empty array if the brokers do not support the request, and throws every other error again. */
 function noneIfUnsupported(error: unknown): [] {
   if (hasErrorType(error, 'UNSUPPORTED_VERSION')) return [];
   throw error;

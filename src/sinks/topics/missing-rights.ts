@@ -49,7 +49,8 @@ export async function missingTopicRights(
 }
 
 /**
- * Returns the right `Read` on a Kafka group, which the group's members need, if this client's user lacks it; otherwise an empty array.
+ * Determines whether this client's user lacks the right `Read` on a Kafka group, which every member of the group needs. Returns one element
+ * for the group if so, otherwise an empty array.
  *
  * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the Kafka group.
  */

@@ -38,54 +38,61 @@ export const WINDOW_BYTES = 2 * WASM_PAGE;
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/** Byte offset, within the compiled entry of an Avro type, of the number for the kind of type: one of {@link ODD} to {@link ARRAY}. */
+/** Byte offset, in a type's entry in the compiled schema, of the number that stands for the kind of type: {@link ODD} to {@link ARRAY}. */
 export const TYPE_KIND = 0;
-/** Byte offset, in the compiled entry of an Avro type, of the type's id: the index of its codec in the array `codecs` of `Program`. */
+/** Byte offset, in a type's entry in the compiled schema, of the type's id: its index in the array `types` of `Program`. */
 export const TYPE_ID = 4;
 /**
- * Byte offset, in the compiled entry of an Avro type, of a property that depends on the kind of the type. Record: address of the record's
- * entry, which begins with {@link RECORD_COUNT}. Array: address of the entry of the item type. Decimal: the scale.
+ * Byte offset, in a type's entry in the compiled schema, of an integer whose meaning depends on the kind of type:
+ * - record: the address of another entry, which describes the record's fields and begins at {@link RECORD_COUNT};
+ * - array: the address of the entry of the items' type;
+ * - decimal: the scale.
  */
 export const TYPE_MORE = 8;
 /**
- * Byte offset, in the compiled entry of a decimal type, of a double with the value 10 ** precision. The absolute unscaled value of a
- * decimal must be lower than it.
+ * Byte offset, in a decimal type's entry in the compiled schema, of a double with the value 10 ** precision. Unscaled values of decimals
+ * must be smaller in magnitude.
  */
 export const TYPE_LIMIT = 16;
-/** Byte offset, in the compiled entry of a field's type, of the address of the field's JSON name, stored with quotes and colon. */
+/** Byte offset, in the entry of a field's type, of the address at which the field's JSON name is stored, with its quotes and a colon. */
 export const FIELD_NAME = 24;
-/** Byte offset, in the compiled entry of a field's type, of the size of the field's JSON name in bytes, with quotes and colon. */
+/** Byte offset, in the entry of a field's type, of the size in bytes of the field's JSON name, including its quotes and a colon. */
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Byte offset, in the compiled entry of a record type, of the number of the record's fields. Then follow the addresses of five integer
- * arrays ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and, from {@link RECORD_FIELDS} on, the entries of the fields' types.
+ * Byte offset, within a record type's entry in the compiled schema, at which the number of the record's fields is stored. After that number
+ * the entry stores the addresses of five integer arrays ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and then, from
+ * {@link RECORD_FIELDS} on, an entry for the type of each field.
  */
 export const RECORD_COUNT = 0;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array that predicts the order of an object's members. Element
- * `k` is the index of the field that most recently followed field `k`. The last element predicts the first field of an object.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array predicts the
+ * order of an object's members: element `k` is the index of the field that most recently followed field `k`, and the last element is the
+ * index of the field that most recently was an object's first.
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: the address in the input
- * window at which the field's value began in the object that was read last. The element is 0 if that object lacked the field.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array has one element
+ * for each field: the address in the input window at which the field's value begins in the object that was read last, or 0 if that object
+ * lacks the field.
  */
 export const RECORD_VALUES = 8;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array that lists the written fields: their indexes, in the
- * order of the output. A field that was first written as null and later with its value is listed twice.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array lists the indexes
+ * of the fields that were written to the output, in the order in which they were written. A field that was first written as null and later
+ * with its value is listed twice.
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array that lists where the written fields begin: their
- * addresses in the output, in the order of the array of {@link RECORD_WRITTEN}.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. Element `k` of the array is
+ * the address at which the output of a field begins: of the field whose index is element `k` of the array at {@link RECORD_WRITTEN}.
  */
 export const RECORD_BEGINS = 16;
 /**
- * Byte offset, in the compiled entry of a record type, of the address of an array with one element per field: a pointer into the array of
- * {@link RECORD_BEGINS}, to the begin of the field's last occurrence in the output.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array has one element
+ * for each field. If the field was written twice, the second output counts: the element is the address of that output's element in the
+ * array at {@link RECORD_BEGINS}.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
@@ -115,13 +122,13 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the index in the output at which the null, or the
- * placeholder byte for the value, was written.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the index in the output at which the transcoder wrote
+ * null, or a placeholder byte, for the value.
  */
 export const NOTE_OUT = 4;
 /**
  * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address at which the value begins in the input
- * window. In a NOTE_UNKNOWN: at which the name of the member begins.
+ * window (the part of the page in WebAssembly's memory). In a NOTE_UNKNOWN it is the address at which the member's name begins.
  */
 export const NOTE_FROM = 8;
 /**
@@ -137,7 +144,7 @@ export const NOTE_TO = 12;
  * - NOTE_NULL: 0.
  */
 export const NOTE_OF = 16;
-/** Byte offset, in a note (the transcoder's message to JavaScript about one value), of the length of the path at {@link NOTE_STEPS}. */
+/** Byte offset, in a note (the transcoder's message to JavaScript about one value), of the path's number of steps. */
 export const NOTE_DEPTH = 20;
 /**
  * Byte offset, in a note (a message about one value, from WebAssembly to JavaScript), of the path to the value. Each step of the path is an

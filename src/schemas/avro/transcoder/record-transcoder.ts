@@ -110,8 +110,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds the object members for which the schema has no field to `residue`; the notes `unknown` describe them. Returns false if the record
-   * has to be parsed as a whole: a name occurs twice, or a member can't be read alone.
+   * Adds the object members for which the schema has no field to `residue`, the values that no Avro field can hold. `unknown` has the
+   * address of a note for each of these members, which says where the member is in `source`. Returns false if the record has to be parsed
+   * as a whole, because a name occurs twice or a member can't be read alone.
    */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
@@ -141,8 +142,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the path that leads from the record's root `record` along the first `count` steps of a note's path. `note` is the address of
-   * the note (a message of the WebAssembly transcoder about one value).
+   * Returns the first `count` steps of the path that a note contains, as a path that begins at the record's root `record`. `note` is the
+   * address of the note (a message of the WebAssembly transcoder about one value).
    */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
@@ -176,8 +177,8 @@ const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /**
- * Type of the values of a field or of the items of an array: the codec for values that WebAssembly has left out, and the field's name as a
- * JSON Pointer step (such as `/price`). The step is empty for the items of an array, whose step is an index and not a name.
+ * Type of the values of a field or of the items of an array. `codec` encodes those values that WebAssembly has left out. `step` is the
+ * field's name as a step of a JSON Pointer, such as `/price`; for items of an array, which have an index in place of a name, it is empty.
  */
 type ValueType = Pick<TranscodedField, 'codec' | 'step'>;
 
@@ -194,9 +195,9 @@ class Program {
   readonly root: number;
   /** Address of an array: for each top-level field, where its value begins in the input window ({@link layout.RECORD_VALUES}). */
   readonly values: number;
-  /** The types of values by type id. */
+  /** The types of all fields and array items of the schema; the index is the type id that the notes of WebAssembly contain. */
   readonly types: ValueType[] = [];
-  /** Number of bytes of the program that are reserved so far. */
+  /** Size of the program (the compiled schema) so far, in bytes. */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
@@ -205,7 +206,7 @@ class Program {
     this.bytes = Buffer.from(this.bytes.subarray(0, this.#length)); // releases the rest of the memory
   }
 
-  /** Whether the program fits into the available memory. It does not for a schema of more than about 1,500 fields. */
+  /** Whether the program (the compiled schema) fits into the memory for it, which suffices for about 1,500 fields. */
   get fits(): boolean {
     return this.#length <= ROOM;
   }
@@ -352,7 +353,7 @@ class TranscoderMemory {
     return this.#bytes.subarray(layout.OUT + from, layout.OUT + to);
   }
 
-  /** Calls `visit` with the address of each note that WebAssembly wrote about the object that was transcoded last. */
+  /** Calls `visit` with the address of each note (message from WebAssembly) about a value of the object that was transcoded last. */
   eachNote(visit: (note: number) => void): void {
     const end = layout.NOTES + this.integer(layout.RESULT + layout.RESULT_NOTES);
     for (let note = layout.NOTES; note < end;) {

@@ -8,8 +8,8 @@ export function fieldOf(record: i32, nth: i32): i32 {
 
 /**
  * Reads a member's name and colon. Returns the index of the field with this name in the record type at address `record`; -1, with nothing
- * read, if there is no such field. `previous` is the field of an earlier member, or the number of fields for an object's first member: the
- * field that followed `previous` most recently is tried first.
+ * read, if there is no such field. `previous` is the index of the last field that was read from the object; for an object's first field, it
+ * is the number of fields. The field that followed `previous` most recently is tried first.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);

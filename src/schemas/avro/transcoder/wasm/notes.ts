@@ -19,8 +19,8 @@ import {
 import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
 /**
- * Highest address at which a note (a message to JavaScript about a value) may begin, so that even the longest one, with a path of {@link
- * MAX_DEPTH} steps, ends before the output begins.
+ * Highest address at which a note (a message to JavaScript about a value) may begin. Even the longest note, whose path has
+ * {@link MAX_DEPTH} steps, then ends before the address at which the output begins.
  */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 

@@ -110,8 +110,8 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores where the output of a record's field begins. Entry number `nth` in the output is that of the field with the index `field`, and
- * begins at the current write position. `record` is the address of the compiled entry of the record type.
+ * Stores that the output of the field with the index `field` begins at the current write position, and that it is the `nth` field in the
+ * output of its record (from 0). `record` is the address of the record type's entry in the compiled schema.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
@@ -179,8 +179,8 @@ function readArray(items: i32): bool {
 }
 
 /**
- * Writes the number of an array's items at the output address `place`, where one byte is reserved for it. If the number takes more bytes,
- * the items move, and the output addresses in the notes from address `notes` on are adjusted.
+ * Writes `count`, the number of an array's items, to the output before the items: at the address `place`, where one byte is reserved. If
+ * the number takes more bytes, the items are moved, and the output offsets in the notes from address `notes` on are adjusted.
  */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;

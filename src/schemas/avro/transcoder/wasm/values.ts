@@ -209,8 +209,8 @@ const INSTANT_BYTES = 24;
 const DATE_BYTES = 10;
 
 /**
- * Reads a string with a UTC time, with a precision of ms or less, and writes that time in epoch ms. With `isExact`, reads only a time with
- * all three digits of ms and `Z`. Returns false, with nothing read or written, for any other value.
+ * Reads a JSON string with a UTC time that has at most three decimals of a second, and writes the time as epoch ms. With `isExact`, accepts
+ * only times of the form `2024-05-01T12:34:56.789Z`. Returns false, with nothing read or written, for any other value.
  */
 export function readTimestamp(isExact: bool): bool {
   const start = Here.at + 1;

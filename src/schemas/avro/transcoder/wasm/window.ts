@@ -25,14 +25,15 @@ export function isSpace(byte: u8): bool {
   return byte == SPACE || byte == LF || byte == CR || byte == TAB;
 }
 
-/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+/** Whether a byte can follow a number or a literal (`true`, `false`, `null`): whitespace, a comma or a closing bracket. */
 export function endsWord(byte: u8): bool {
   return byte == COMMA || byte == CLOSE_OBJECT || byte == CLOSE_ARRAY || isSpace(byte);
 }
 
 /**
- * Number of bytes that must remain free in the output after the bytes for which space is checked. They suffice for any value other than a
- * string, and for the bytes after it that are written without a check. If too small, the output overwrites the input window.
+ * Reserve in bytes: {@link Here.hasRoom} requires this much free space in the output in addition to the bytes that the caller asks for. It
+ * suffices for any value other than a string, and for the bytes after it that are written without a check. If the reserve is too small, the
+ * output overwrites the input window.
  */
 const ROOM: i32 = 64;
 
