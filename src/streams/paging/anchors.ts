@@ -47,7 +47,10 @@ export interface Position {
    * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
-  /** Where the newest pages began that continued the scan without a gap, the oldest first. Only for lists paged by the key of a record. */
+  /**
+   * Start positions of the newest pages that continued the scan without a gap, the oldest first. The scan steps back to them. Only for
+   * lists paged by the key of a record.
+   */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
 
@@ -70,9 +73,9 @@ export interface JoinResult {
   /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page has records with the keys of anchors (records that the scan read before), but no digest can be computed for them. This
-   * happens only if all fields except the key are ignored: the digest then includes the keys of several preceding records, and the page has
-   * too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
+   * Whether the page shows keys of anchors (records that the scan read before), but too few records to compute a digest for any of them.
+   * This happens only if all fields except the key are ignored: a digest is then made of the key and of the keys of several preceding
+   * records. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }

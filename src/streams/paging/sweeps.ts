@@ -160,8 +160,8 @@ interface FirstRequest {
 }
 
 /**
- * Maximum number of consecutive sweeps without a proven deletion that lengthen the wait for the next sweep. While keys are missing, the
- * wait is at most `proofMs` after the first such sweep, and at most twice as long after each further one: 8 times `proofMs` in the end.
+ * Number of consecutive sweeps without a proven deletion after which the wait for the next sweep stops growing. While keys are missing, the
+ * wait is at most `proofMs` after the first such sweep. Each further one doubles this maximum, up to 8 times `proofMs` after the fourth.
  */
 const MAX_IN_VAIN = 4;
 
