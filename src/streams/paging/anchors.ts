@@ -246,8 +246,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest by which the record at index `place` can be recognized as an anchor. With `of` `bytes`: the digest of the record's
-   * bytes, or of its content if its bytes are unknown. With `of` `content`: the digest of its content. Undefined if neither can be
+   * Returns the digest by which the record at index `place` can be recognized as an anchor. If `of` is `bytes`: the digest of the record's
+   * bytes, or of its content if its bytes are unknown. If `of` is `content`: the digest of its content. Undefined if neither can be
    * computed.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
@@ -333,8 +333,8 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 }
 
 /**
- * One in this number of anchors gets a digest of its record's content, which is recognized also if the server sends other bytes. The others
- * get a digest of the bytes. If the number is too small, more records have to be parsed.
+ * One anchor in this many gets a digest of its record's content, by which the record is recognized even if the server sends it in different
+ * bytes. The others get a digest of the bytes. If the number is too small, more records have to be parsed.
  */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */

@@ -288,7 +288,7 @@ class Sweeper {
     yield* single ? this.#requestMissing(single) : this.#proveBySweeps();
   }
 
-  /** Emits missing keys that count as seen: those of records that were published as new shortly before the sweep began or later. */
+  /** Emits the missing keys that count as seen, because their records were published as new after the sweep began or shortly before. */
   *#spare(): Generator<Observable<SweepStep>, void> {
     const { createdSince = () => [], records } = this.#options;
     const { number, beganAt } = this.#progress;
