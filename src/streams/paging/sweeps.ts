@@ -59,7 +59,7 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read since the begin of sweep number `since` has shown them. `span`: begin and end, as logical
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, as logical
    * times, of the newest read of a page by the sweeps of this process.
    */
   | {
