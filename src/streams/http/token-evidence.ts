@@ -8,11 +8,9 @@ export type TokenOutcome =
   | 'refused'
   /** 403 with JSON: the token has no right to read this list, or, at some APIs, is not valid. */
   | 'forbidden'
-  /** Any other retryable failure: 5xx, a redirect, HTML, a 200 without a page. */
+  /** A retryable failure that does not show whether the token is valid: a 5xx, a redirect, HTML, or a 200 without a page. */
   | 'failed'
-  /**
-   * The status, such as 400, 419 or 498, would be the same for a repetition with the same token. A repetition with a new token may succeed.
-   */
+  /** A status, such as 400, 419 or 498, with which a retry with the same token would fail again. A retry with a new token may succeed. */
   | 'failed-for-good';
 
 /**
@@ -145,8 +143,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the token has worked for a request that was sent after this one. If this request repeats an attempt that failed with the same
-   * token and status, success of a request that was sent after the response to that attempt is enough.
+   * Whether a request that was sent after this one has succeeded with the token. If this request is a retry of an attempt that failed with
+   * the same token and status (`lastTry`), a success of a request that was sent after the response to that attempt is enough.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);

@@ -14,8 +14,8 @@ export interface TokenVerdict {
   readonly pauseMs: number | undefined;
   readonly logsIn: boolean;
   /**
-   * Creates the error for the request that was refused. `who` is the address of the request, `status` the HTTP status of the response. If
-   * this function is undefined, the caller creates the error.
+   * Creates the error for the failed request. `who` is the address of the request as shown in messages, `status` the HTTP status of the
+   * response. If this function is undefined, the caller creates the error.
    */
   readonly errorOf?: (who: string, status: number) => Error;
 }

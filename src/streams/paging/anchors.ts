@@ -47,7 +47,10 @@ export interface Position {
    * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
-  /** Where the newest pages began that continued the scan without a gap, the oldest first. Only for lists paged by the key of a record. */
+  /**
+   * Start positions of the newest pages that continued the scan without a gap, the oldest first. The scan steps back to them. Only for
+   * lists paged by the key of a record.
+   */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
 
@@ -70,9 +73,9 @@ export interface JoinResult {
   /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page has records with the keys of anchors (records that the scan read before), but no digest can be computed for them. This
-   * happens only if all fields except the key are ignored: the digest then includes the keys of several preceding records, and the page has
-   * too few of them. Stepping back does not help, because earlier pages overlap by too few records as well.
+   * Whether the page shows keys of anchors (records that the scan read before), but too few records to compute a digest for any of them.
+   * This happens only if all fields except the key are ignored: a digest is then made of the key and of the keys of several preceding
+   * records. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }
@@ -243,8 +246,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest by which the record at index `place` can be recognized as an anchor. With `of` `bytes`: the digest of the record's
-   * bytes, or of its content if its bytes are unknown. With `of` `content`: the digest of its content. Undefined if neither can be
+   * Returns the digest by which the record at index `place` can be recognized as an anchor. If `of` is `bytes`: the digest of the record's
+   * bytes, or of its content if its bytes are unknown. If `of` is `content`: the digest of its content. Undefined if neither can be
    * computed.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
@@ -330,8 +333,8 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 }
 
 /**
- * One in this number of anchors gets a digest of its record's content, which is recognized also if the server sends other bytes. The others
- * get a digest of the bytes. If the number is too small, more records have to be parsed.
+ * One anchor in this many gets a digest of its record's content, by which the record is recognized even if the server sends it in different
+ * bytes. The others get a digest of the bytes. If the number is too small, more records have to be parsed.
  */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */

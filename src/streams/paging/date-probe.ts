@@ -14,9 +14,15 @@ export interface ProbeReply {
   readonly stamps: readonly (number | null)[];
   /** Whether the response has all records of the window. */
   readonly isWhole: boolean;
-  /** Whether the server refused a request with dates, or did not respond to it although it responded to one without dates. */
+  /**
+   * Whether a request with dates failed for good: the server refused it, or kept failing (`isUnanswered`) although it responds to requests
+   * without dates.
+   */
   readonly isRefused: boolean;
-  /** Whether the reason for `isRefused` is that the server did not respond. The cause may then be another than the dates. Default false. */
+  /**
+   * With `isRefused`: whether the server kept failing (such as a 5xx, or no response) instead of refusing the request. The cause may then
+   * be something other than the dates. Default false.
+   */
   readonly isUnanswered?: boolean;
 }
 

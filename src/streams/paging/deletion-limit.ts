@@ -5,7 +5,7 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the last full scan before the first of this range's keys (whose deletions are held back) went missing. */
+  /** Sweep number of the newest full scan before the first key of this range (whose deletions are held back) went missing. */
   readonly from: number;
   /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
   readonly to: number;
@@ -17,7 +17,7 @@ export interface HeldBack {
    */
   readonly gone: number;
   /**
-   * Number of published records, without those that had been missing before the keys of this held-back range. The deletion limit is a
+   * Number of published records, minus the keys that were already missing before those of this held-back range. The deletion limit is a
    * percentage of this number.
    */
   readonly known: number;

@@ -16,27 +16,30 @@ interface IdlePage {
 }
 
 /**
- * Number of short pages (with fewer records than requested) without new keys after which a scan ends although the server claims a next
- * page. If it is too small, the scan of a list that changes may end too early.
+ * Number of short pages (with fewer records than requested) without new keys after which a scan ends although the server says that another
+ * page follows. If it is too small, the scan of a list that changes may end too early.
  */
 const IDLE_PAGES = 3;
 /**
- * Number of full pages (with as many records as requested) without new keys after which a scan ends although the server claims a next page.
- * Larger than {@link IDLE_PAGES}, because the list probably continues after a full page.
+ * Number of full pages (with as many records as requested) without new keys after which a scan ends although the server says that another
+ * page follows. Larger than {@link IDLE_PAGES}, because the list probably continues after a full page.
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * How far beyond the list offset `2 * total` a scan reads, in pages, before it treats the list as ended although the server claims further
- * pages. Used only if the scan does not count keys: otherwise pages without new keys show the end.
+ * How far beyond the list offset `2 * total` a scan reads, in pages, before it treats the list as ended although the server says that more
+ * pages follow. Used only if the scan does not count keys: otherwise pages without new keys show the end.
  */
 const PAGES_BEHIND = 10;
 
-/** Detects that a scan makes no progress although the server claims more pages. */
+/** Detects that a scan makes no progress although the server says that more pages follow. */
 export class Idleness {
   #shortPages = 0;
   #fullPages = 0;
 
-  /** Whether a scan treats the list as ended although the server claims a next page. */
+  /**
+   * Processes a page of the scan. Returns whether the scan ends with it although the server says that another page follows, because the
+   * newest pages have brought no new records, or because the page lies far beyond `total`.
+   */
   isOver(page: IdlePage): boolean {
     const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
     if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {

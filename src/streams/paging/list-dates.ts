@@ -63,7 +63,7 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Minimum length of poll windows, in ms, to which they are shortened if the server refuses longer ones. */
+/** Length, in ms, below which poll windows are not shortened further if the server refuses long ones. */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {
@@ -193,7 +193,7 @@ export class ListDates {
     return this.#options.times.read(date)!;
   }
 
-  /** Formats the begin of a window of modification dates that has no end. `at` is in epoch ms. */
+  /** Formats the start of a window of modification dates that has no end. `at` is this start, in epoch ms. */
   from(at: number): Pick<Window, 'from'> {
     return { from: written(at, this.form.text) };
   }
@@ -307,7 +307,7 @@ function written(ms: number, text: DateForm['text']): string {
   return typeof text === 'object' ? text.write(ms) : NOTATIONS[text].rewrite(ISO.write(ms));
 }
 
-/** Describes the findings about the date parameters of a list; undefined if they work as documented. */
+/** Returns a text that describes the findings about the date parameters of a list; undefined if they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
   const { parameter, stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {

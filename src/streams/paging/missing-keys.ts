@@ -26,7 +26,10 @@ export interface KnownRecords extends SeenMarks {
 }
 
 export interface SingleReads {
-  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
+  /**
+   * Requests the record of a key. Emits the response once: an empty one if there is no such record, undefined if it is unknown whether
+   * there is one.
+   */
   readonly request: (key: string) => Observable<Answer | undefined>;
   /** Whether the record of a key can be requested. If not, it is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
@@ -44,7 +47,7 @@ export interface MissingKeysOptions {
 
 /**
  * Goes through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. The methods are generators
- * of Observables for {@link inTurn}: pauses between slices, and the work on the keys.
+ * that are run by {@link inTurn}; the Observables that they yield are pauses between slices, and the work on the keys.
  */
 export class MissingKeys {
   readonly #options: MissingKeysOptions;

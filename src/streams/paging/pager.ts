@@ -58,10 +58,11 @@ export abstract class Pager {
     return undefined;
   }
 
-  /** Whether the list continues after a page, by what the response shows. */
+  /** Whether another page follows this one, judged from its response. */
   abstract hasNext(page: ReceivedPage): boolean;
   /**
-   * Whether the list continues after an empty page, because its response shows another cursor: some servers filter pages. Default: false.
+   * Whether the list continues after an empty page. Some servers filter the records of a page after choosing it, so that a page may be
+   * empty; another cursor in its response then shows that the list continues. Default: false.
    */
   continuesAfterEmpty(_page: ReceivedPage): boolean {
     return false;

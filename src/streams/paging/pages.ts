@@ -61,7 +61,10 @@ export interface PagesOptions {
   readonly leftOut?: LeftOut;
   /** Cache of content digests of records that link pages (anchors). Pass the same cache to all scans of a list. Default: a new cache. */
   readonly contents?: ContentDigests;
-  /** Provides backpressure: subscribed to before each page, which is requested once the observable emits. Default: emits at once. */
+  /**
+   * Returns an observable that provides backpressure: the scan subscribes to it before each page, and requests the page once it emits.
+   * Default: an observable that emits at once.
+   */
   readonly permit?: () => Observable<unknown>;
   /**
    * Requests pages ahead, so that slow responses do not slow down the scan. Default: each page is requested after the previous one arrived.
@@ -122,8 +125,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of times that a scan is repeated because records are missing or have changed their order. Each time the overlap is five
- * times larger. If this value is too large, a list that always looks faulty is scanned in vain.
+ * Maximum number of times that a scan is repeated because it has read fewer records than `total`, or unchanged records in a changed order.
+ * Each time the overlap is five times larger. If this value is too large, a list that always looks faulty is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
 /** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
@@ -137,8 +140,9 @@ const JOINED: JoinResult = {
 const MAX_COUNTED = 250_000;
 
 /**
- * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. If records are missing at
- * the end of the list, or have changed their order, the scan returns to the beginning, with a larger overlap.
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. If the scan reaches the end
+ * of the list but has read fewer records than `total`, or has read records in a changed order, it returns to the beginning, with a larger
+ * overlap.
  */
 class Scan {
   readonly #options: PagesOptions;

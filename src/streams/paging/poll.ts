@@ -49,7 +49,7 @@ export interface PollOptions {
   readonly windowOf?: (from: number, latest: number) => SentWindow;
   /** Estimate of the server's clock, updated with every page. Pass the same object to the other reads of the list. Default: a new one. */
   readonly clock?: ServerClock;
-  /** Start of the first window, before any lookback, in epoch ms on the server's clock. */
+  /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
   /**
    * Longest delay between a record's modification time and its visibility in the API, in ms. A record that becomes visible with such a
@@ -165,11 +165,11 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Argument `reach` of {@link ServerClock.mark}: which stamps show that the server stamps records in local time, so that windows have to
-   * begin earlier. They do if all these stamps are more than 15 minutes behind `Date`:
+   * Which lags of stamps behind the `Date` header {@link ServerClock.mark} uses to detect that the server stamps records in local time. If
+   * the smallest of them is more than 15 minutes, windows begin earlier by that lag:
    *
-   * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
-   * - `far`: all stamps seen. Used otherwise.
+   * - `near`: the lags of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
+   * - `far`: the lags of all stamps seen. Used otherwise.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
@@ -194,7 +194,10 @@ class ScanChain {
     this.#since = options.since - options.behindMs;
   }
 
-  /** Start of the next window, before the lookback: when the last completed scan began, in epoch ms on the server's clock. */
+  /**
+   * Start of the next window, in epoch ms on the server's clock, before the lookback is subtracted from it. Normally the time at which the
+   * last completed scan began.
+   */
   get since(): number {
     return this.#since;
   }
@@ -246,8 +249,8 @@ class ScanChain {
   }
 
   /**
-   * Records the end of a scan, and with it the begin of the next window: `reached` (epoch ms), or a little earlier if a page came from a
-   * cache. If the scan had a gap (records that could not be read), the next window has the same begin as this one, for at most
+   * Records the end of a scan. The next window then starts at `reached` (epoch ms), or a little earlier if a page came from a cache. If the
+   * scan had a gap (records that could not be read), the next window starts where the window of this scan started, for at most
    * `GAP_RETRY_MS`.
    */
   #scanned(reached: number, hasGap: boolean): void {

@@ -28,8 +28,8 @@ interface Asked {
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
 /**
- * Added to the computed number of pages that are requested ahead, before it is rounded up: so one request usually waits for the quota while
- * the others are in flight.
+ * Number of pages that is added to the computed number of pages to request ahead, before the sum is rounded up. With it, one request
+ * usually waits for the quota while the others are in flight.
  */
 const SPARE = 0.5;
 

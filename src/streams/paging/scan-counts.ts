@@ -9,7 +9,10 @@ export interface KeySample {
 export interface ScanCounts {
   /** When the first page was requested, in epoch ms on the server's clock, or on the local clock if the server sends no `Date` header. */
   readonly beganAt: number | null;
-  /** When the newest page was requested, in epoch ms on the same clock as `beganAt`. */
+  /**
+   * When the newest page was requested, in epoch ms on the server's clock. If the server sends no `Date` header, it is a time of the local
+   * clock: the start of the sweep for its first page, and for any later page the time at which that page was processed.
+   */
   readonly endedAt: number | null;
   /** Highest list offset read so far. */
   readonly reached: number;
@@ -83,7 +86,10 @@ export interface KeyOutcomes {
   readonly undecided: readonly string[];
 }
 
-/** Returns the counts after a read with these outcomes. Keys whose newest content is published are removed from the listed keys. */
+/**
+ * Returns `counts` with the outcomes of one more read: adds its unpublished and undecided keys, and removes those listed keys whose newest
+ * content is published.
+ */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
   const undecided = updateSample(counts.undecided, read.undecided, read.decided);
@@ -96,7 +102,10 @@ export function sampleSize({ keys, more }: KeySample): number {
   return keys.length + more;
 }
 
-/** Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, and are still counted after they are published. */
+/**
+ * Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, so they stay in the count even after their newest
+ * content is published.
+ */
 const MAX_NAMED = 1_000;
 
 function updateSample(

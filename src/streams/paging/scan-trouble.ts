@@ -20,14 +20,15 @@ export type ScanTrouble =
    */
   | 'short'
   /**
-   * Records may have been missed at the end of the scan, in one of these cases:
+   * The scan has ended, but may have missed records, in one of these cases:
    *
    * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
-   * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before.
+   * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before, or has
+   *   accepted a page without an anchor.
    * - The scan ended with the trouble `endless`, and the API reports no `total`.
    */
   | 'unsettled'
-  /** The server claims a next page although pages bring no new records. The scan ends at this page. */
+  /** The server says that another page follows, although pages bring no new records. The scan ends at this page. */
   | 'endless'
   /**
    * A page has a gap: a record that no response contains, because every page with it fails. The record is left out until the next scan.
@@ -35,7 +36,7 @@ export type ScanTrouble =
   | 'gap'
   /**
    * The list is capped: the API serves no records from some offset on although the list has more. Only polls read the records beyond the
-   * cap.
+   * cap. Also reported if a response says that another page follows, but not how to request it.
    */
   | 'cut'
   /** The server refused the cursor of the next page. The scan begins again. */
@@ -47,7 +48,10 @@ export type ScanTrouble =
   | 'shifted'
   | PlanFinding;
 
-/** Troubles after which a full scan may have missed records. */
+/**
+ * Troubles after which a full scan may have missed records. `gap` is not among them: a page with a gap contains an unreadable record, which
+ * has the same effect.
+ */
 export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
   'unsettled',
   'cut',

@@ -53,10 +53,10 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * A page without an anchor (an unchanged record that was read before) is not accepted: the scan steps back and requests pages again. After
- * this many such pages since the scan last advanced, it accepts one. From then on until the scan ends or is repeated, it accepts one after
- * `ENOUGH` such pages. Too small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated. Too large:
- * a list whose pages overlap too little costs more requests.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which the scan accepts
+ * such a page. Before that, it steps back and requests pages again. From the first accepted page until the scan ends or is repeated,
+ * `ENOUGH` such pages suffice. Too small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated.
+ * Too large: a list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -181,13 +181,13 @@ interface Comparison {
 }
 
 /**
- * Minimum share of the comparisons of a record in two responses in which a field must differ to be reported as one whose value changes
- * with every response, although the record does not.
+ * Minimum fraction of the compared pairs (the same record in two responses) in which a field must differ, to be reported as a field that
+ * differs in every response.
  */
 const LEAST_SHARE = 1 / 4;
 /**
- * Minimum number of records in which a field has to differ between two responses before its name is reported as differing in every
- * response. A name that only one record has may be a key of a map, and personal data.
+ * Minimum number of records in which a field has to differ between two responses before it is reported as a field that differs in every
+ * response. The name of a field that only one record has may be a key of a map, and so be personal data.
  */
 const LEAST_RECORDS = 2;
 

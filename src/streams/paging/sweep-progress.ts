@@ -57,7 +57,10 @@ export interface SweepProgress {
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
-  /** Whether any sweep has read unchanged records in another order. If so, anchors (unchanged records on a page) prove nothing. */
+  /**
+   * Whether any sweep has read unchanged records in a different order than earlier in that sweep. If so, anchors (unchanged records on a
+   * page) prove nothing.
+   */
   readonly isUnordered: boolean;
   readonly top: number;
   readonly peak: number;
@@ -75,7 +78,10 @@ export interface SweepProgress {
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
-  /** When the newest sweep had requested the records of all missing keys once, in epoch ms on the local clock; null before that. */
+  /**
+   * Time at which the newest sweep finished its first round of requests for the records of the missing keys, in epoch ms on the local
+   * clock; null before that.
+   */
   readonly askedAt: number | null;
   /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;
@@ -166,7 +172,10 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 export interface SweptPage {
   /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** The keys counted in `fresh`. Needed only if two full scans with the same keys can prove deletions (`rules.isAgreed`). */
+  /**
+   * The keys on the page that this sweep had not read before. Needed only if two full scans that read the same keys can prove deletions
+   * (`rules.isAgreed`).
+   */
   readonly freshKeys?: readonly string[];
   /**
    * Number of keys counted in `fresh` whose records are not published, because the setting `START_FROM` excludes them or the list shows

@@ -59,7 +59,7 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read since the begin of sweep number `since` has shown them. `span`: begin and end, as logical
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, as logical
    * times, of the newest read of a page by the sweeps of this process.
    */
   | {
@@ -160,8 +160,8 @@ interface FirstRequest {
 }
 
 /**
- * Maximum number of consecutive sweeps without a proven deletion that lengthen the wait for the next sweep. While keys are missing, the
- * wait is at most `proofMs` after the first such sweep, and at most twice as long after each further one: 8 times `proofMs` in the end.
+ * Number of consecutive sweeps without a proven deletion after which the wait for the next sweep stops growing. While keys are missing, the
+ * wait is at most `proofMs` after the first such sweep. Each further one doubles this maximum, up to 8 times `proofMs` after the fourth.
  */
 const MAX_IN_VAIN = 4;
 
@@ -288,7 +288,7 @@ class Sweeper {
     yield* single ? this.#requestMissing(single) : this.#proveBySweeps();
   }
 
-  /** Emits missing keys that count as seen: those of records that were published as new shortly before the sweep began or later. */
+  /** Emits the missing keys that count as seen, because their records were published as new after the sweep began or shortly before. */
   *#spare(): Generator<Observable<SweepStep>, void> {
     const { createdSince = () => [], records } = this.#options;
     const { number, beganAt } = this.#progress;

@@ -15,7 +15,7 @@ export type WorkOutcome = 'answered' | 'failed' | 'free';
 const MIN_SAMPLES = 10;
 /**
  * Number of newest latencies that are retained for the estimate even if they are older than the quota's window. If it is too small, all of
- * them may be delayed, and the minimum latency is overestimated.
+ * them may be those of slow responses, and the minimum latency is overestimated.
  */
 const MAX_SAMPLES = 100;
 /**
@@ -26,8 +26,9 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Number of checks per window whether a request in flight has ceased to count against the quota. Matters only if responses take about as
- * long as the window, or longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
+ * Maximum number of checks per window of whether a request in flight has ended and its start has ceased to count against the quota. Matters
+ * only if responses take about as long as the window, or longer: a start may then cease to count as soon as its response arrives. Too
+ * large: needless timers. Too small: requests of other buckets that wait for this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -86,9 +87,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Time at which the last of the answered requests was sent, in ms. Each answered request counts against the quota for one window. If its
-   * response arrived after this time, the window begins when the response arrived. Otherwise it begins at the estimated time at which the
-   * request arrived at the server.
+   * Latest time at which any of the answered requests was sent, in ms. Each answered request counts against the quota for one window. If
+   * its response arrived after this time, the window begins when the response arrived. Otherwise it begins at the estimated time at which
+   * the request arrived at the server.
    */
   #confirmedUntil = -Infinity;
 

@@ -412,7 +412,10 @@ class Bucket {
   }
 }
 
-/** Calls `want` of each lane of another bucket whose closed gate holds up one of the requests that wait in the lanes `waiting`. */
+/**
+ * Asks other buckets to open their gates: calls `want` of each lane that a request waiting in `waiting` needs besides its own lane, and
+ * whose gate is closed.
+ */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {

@@ -38,7 +38,7 @@ export interface KnownRun {
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
-/** A record of a run: of the adjacent records in a {@link KnownRun}, which are recognized together by a digest of their bytes. */
+/** A record of a {@link KnownRun} (adjacent records that are recognized together by a digest of their bytes). */
 export interface KnownMember {
   readonly key: string;
   /** Index of the record's first byte, within the bytes of the run of records that contains it. */
@@ -67,7 +67,10 @@ export interface RecordFacts {
   readonly updatedAt?: number | null | undefined;
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
-  /** Computes `updatedAt` and `createdAt` from the parsed record, if they are undefined here. Default: undefined ones count as null. */
+  /**
+   * Computes `updatedAt` and `createdAt` from the parsed record if they are undefined here. If `stamps` is undefined, too, they count as
+   * null.
+   */
   readonly stamps?: Stamps | undefined;
 }
 
@@ -188,7 +191,10 @@ export class PageRecord {
     );
   }
 
-  /** Reads modification and creation time from the record's JSON. Undefined: they are not read from there, and count as null if unknown. */
+  /**
+   * Reads the modification and the creation time from the record's JSON if they are not known yet. If undefined, unknown times count as
+   * null.
+   */
   get stamps(): Stamps | undefined {
     return this.#run ? this.#run.stamps : this.#own?.stamps;
   }
@@ -252,7 +258,10 @@ export class PageRun {
   readonly page: Body;
   /** Index in the response body `page` of the first byte of the run's first record. */
   readonly from: number;
-  /** Reads the creation times from the records' JSON; without it, they count as null. The modification times are in `run`. */
+  /**
+   * Reads the creation times from the records' JSON. If undefined, the records of the run have no creation time (null). The modification
+   * times are in `run`.
+   */
   readonly stamps: Stamps | undefined;
 
   constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {

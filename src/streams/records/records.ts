@@ -169,7 +169,10 @@ type KeyChoice =
  * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;
-/** Largest fraction of a page's records that may have no key with a candidate, if no candidate is suitable by the lower limit `A_FEW`. */
+/**
+ * Largest fraction of a page's records without a key at which a candidate for the key fields is chosen after all, if no candidate is
+ * suitable by the lower limit `A_FEW`.
+ */
 const MOST = 1 / 5;
 
 /**

@@ -66,7 +66,10 @@ export class Stamps {
     return null;
   }
 
-  /** Returns a transcoded record's creation time in epoch ms; null if it has none. `instants` begins with the times in {@link wanted}. */
+  /**
+   * Returns a transcoded record's creation time in epoch ms; null if it has none. `instants` begins with the times of the fields in
+   * {@link wanted}, in the same order.
+   */
   createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.createdAt(fields);
     return instants[this.#updated.length] ?? null;
