@@ -105,7 +105,10 @@ export function packRun(id: string, { digest, length, members }: Run): Buffer {
   return withChecksum(id, packed);
 }
 
-/** A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because the digest is mostly enough. */
+/**
+ * A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because recognizing a run needs only its
+ * digest and its length.
+ */
 export class StoredRun implements Run {
   readonly id: string;
   readonly digest: string;

@@ -202,7 +202,7 @@ export interface DescribedStatus {
    * Reaction to a response with this status. Undefined: the built-in reaction to the status code.
    *
    * - `retry`: the request is repeated as after a temporary error;
-   * - `quota`: it is repeated as after a used-up quota;
+   * - `quota`: the quota is used up, so the request is repeated as after a 429;
    * - `token`: it is repeated with a new token;
    * - `final`: it is not repeated.
    */

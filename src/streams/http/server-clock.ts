@@ -32,10 +32,10 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * There is one exception: stamps (modification times) may be local times hours behind UTC. How far they are behind is at most the smallest
- * lag of a stamp behind `Date`, as each stamp lags by this difference and the age of the change. The windows of lookback polls (`reach`
- * `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving. Those of polls for new changes (`near`) begin
- * earlier only once a poll has read a new change with such a lag.
+ * Windows begin even earlier than these rules say if stamps (modification times) seem to be local times, which may be hours behind UTC. How
+ * far they are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
+ * change. The windows of lookback polls (`reach` `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving.
+ * Those of polls for new changes (`near`) begin earlier only once a poll has read a new change with such a lag.
  */
 export class ServerClock {
   #date: number | undefined;
