@@ -66,7 +66,7 @@ export interface DecodedPage extends Pick<
 /** Waits for the quota (`limit`), then requests one page. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** Returns a copy of the response with `total` in place of its own total. The records of the copy, too, are created only on access. */
+/** Returns a copy of the response with the given `total`. The records of the copy, too, are created only on access. */
 export function withTotal(answer: Answer, total: number | undefined): Answer {
   const members = Object.getOwnPropertyDescriptors(answer);
   return Object.defineProperties({} as Answer, {
