@@ -61,7 +61,11 @@ export class OpenMarker {
   }
 }
 
-/** Returns why the image file can't be trusted, given the words of its marker file; undefined if it can. */
+/**
+ * Returns why the image file can't be trusted; undefined if it can. The first argument is the content of the marker file, split at its
+ * spaces: boot id, number of abruptly ended starts (or `damaged`), time of writing in epoch ms. `changedAt` is the change time (`ctime`) of
+ * the marker file, in epoch ms.
+ */
 function doubtAbout(
   [machine, count, writtenAt]: readonly string[],
   changedAt: number,

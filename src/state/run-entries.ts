@@ -22,7 +22,7 @@ export interface Run {
    * the first record to the end of the last one: 16 bytes, as `latin1`; see {@link runDigests}.
    */
   readonly digest: string;
-  /** Length of the run in bytes. */
+  /** Length of the run (adjacent records of a page), from the first byte of its first record to the last byte of its last one, in bytes. */
   readonly length: number;
   readonly members: readonly RunMember[];
 }
@@ -105,7 +105,10 @@ export function packRun(id: string, { digest, length, members }: Run): Buffer {
   return withChecksum(id, packed);
 }
 
-/** A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because the digest is mostly enough. */
+/**
+ * A run (adjacent records of a page) in its stored form. Its records are decoded only on request, because recognizing a run needs only its
+ * digest and its length.
+ */
 export class StoredRun implements Run {
   readonly id: string;
   readonly digest: string;
@@ -156,7 +159,10 @@ export class StoredRun implements Run {
     }
   }
 
-  /** Returns the byte offset of the record that follows the record at byte offset `place`. */
+  /**
+   * Returns the byte offset within `#packed` at which the entry of the next record begins. `place` is the offset of the current record's
+   * entry.
+   */
   #behind(place: number): number {
     return place + MEMBER.key + this.#packed.readUInt16BE(place + MEMBER.keyBytes);
   }

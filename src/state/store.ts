@@ -37,7 +37,7 @@ export interface TaskMemory {
   readonly ends: Readonly<Record<string, string>>;
   /** Kafka offset up to which (exclusive) the cursors' topic has been read. */
   readonly cursorEnd: string;
-  /** The newest known cursor, as it was published; null if there is none. */
+  /** Newest known cursor (the Kafka message that says how far the task has come), as it was published; null if there is none. */
   readonly cursor: string | null;
   /** Registry ids of the schemas of the stored images. */
   readonly schemaIds: readonly number[];
@@ -92,7 +92,7 @@ export interface Notes {
   readonly newRuns?: readonly Run[];
 }
 
-/** Part of a listing of keys, in their order. */
+/** Part of a listing of keys, which are sorted by their UTF-8 bytes. */
 export interface KeySlice<Key> {
   readonly keys: readonly Key[];
   /** Last key that was examined, to be passed as `after` to get the next part of the listing. Undefined in the last part. */
@@ -110,7 +110,10 @@ export interface Store {
 
 const MEMORY_KEY = 'memory';
 const SECRET_KEY = 'secret of digests';
-/** Maximum number of images that one transaction writes. lmdb retains as much memory as its largest transaction took. */
+/**
+ * Maximum number of images that one transaction writes. If it is too large, memory grows, as lmdb retains as much of it as its largest
+ * transaction took. If it is too small, large pages are written in many transactions.
+ */
 const MAX_IMAGES = 100;
 /**
  * Maximum number of digests of rejected records stored for a task; this number takes some 120 MB on disk. If it is too small, dead letters

@@ -128,9 +128,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     }
   }
   /**
-   * Returns `first`, the response to the request for `part`, and, if the list is read in whole pages, the responses to requests for the
-   * pages after it. It requests pages until at least `MIN_RECORDS_BEHIND` records after the failing one have been requested, the list ends,
-   * or a request is given up. A page may have just one record, because its size must divide its list offset.
+   * Returns the responses with the records after a failing record. `first` is the response to the request for `part`, the page that begins
+   * directly after that record; usually it is the only one. If the list is read in whole pages, `part` may have just one record, because
+   * its size must divide its list offset. Then further pages are requested, until at least `MIN_RECORDS_BEHIND` records have been
+   * requested, the list ends, or a request is given up.
    */
   function* more(first: Answer, part: PagePlace): Steps<readonly Answer[]> {
     const answers = [first];

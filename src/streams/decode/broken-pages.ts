@@ -33,7 +33,10 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 
 interface BrokenPageOptions {
   readonly url: URL;
-  /** Requests a page or a part of it. The response counts as broken at the first element that is not JSON, without further tries. */
+  /**
+   * Requests a page or a part of it. The request is not repeated because of elements that are not JSON: these become unreadable records at
+   * once, or, if the end of one can't be determined, the response is a {@link BrokenResponse}.
+   */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;

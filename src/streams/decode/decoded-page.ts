@@ -169,7 +169,10 @@ function singleRecordIn(
   return undefined;
 }
 
-/** Maximum number of `]`, from the end of the body, that are tried as the end of the array of records. */
+/**
+ * Maximum number of `]`, from the end of the body, that are tried as the end of the array of records. If it is too small, the end is not
+ * found in a response with many other arrays after the records. If it is too large, a large body costs CPU.
+ */
 const MAX_BRACKETS = 20;
 
 function isCompletePage(
@@ -193,8 +196,8 @@ export function isNoJson(error: unknown): error is Error {
 const MAX_TEXTS = 10_000;
 
 /**
- * Set of texts that are accepted as not being JSON, stored as digests. All requests of a list share the set, so only the first request that
- * meets such a text is repeated because of it.
+ * Set of texts, stored as digests, that servers sent in place of a record although they are not JSON, and that are accepted as unreadable
+ * records. All requests of a list share the set, so only the first request that meets such a text is repeated because of it.
  */
 export class UnreadableTexts {
   readonly #digests = new Map<number, Set<string>>();
@@ -233,7 +236,7 @@ const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
  * Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. Each `yield` nests the subscriptions
- * one level deeper, so the generator must not have more than some hundreds.
+ * one level deeper, so the generator must not yield more than some hundred times.
  */
 export function stepwise<T>(
   work: () => Generator<void, T>,

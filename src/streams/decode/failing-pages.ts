@@ -66,7 +66,10 @@ export function failingPages(
       const around = aroundFailing(attempts, plan, failingOffsets);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
-      /** Requests the whole page that contains `offset`: the one that begins at a list offset that is a multiple of its size. */
+      /**
+       * Requests the whole page (one whose list offset is a multiple of its size) that begins at the list offset of the failed page, or as
+       * close before it as possible.
+       */
       function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);
         const answer =
@@ -89,13 +92,15 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Requests the page's only failing record, at list offset `at`, once more and alone. Returns a response with:
+       * Requests the page's only failing record, at list offset `at`, once more and alone. Returns:
        *
-       * - `front`, if the record can be read now, as the next page then begins with it; without a `front`, the record;
-       * - the records before `at`, if the API serves no records from `at` on (a cap);
-       * - otherwise, the page with a gap in place of the record.
+       * - if the record can be read now: `front` as a shorter page, so that the next page contains the record; without a `front`, the
+       *   response with the record;
+       * - if the API serves no records from `at` on (a cap): a response with the page's records before `at`;
+       * - otherwise: the page with a gap in place of the record.
        *
-       * @param front Response with the page's records before `at`; undefined if the failing record is the first of the page.
+       * @param front Response to the first part of the page, which ends at or before `at`; undefined if the failing record is the first of
+       * the page.
        */
       function* alone(at: number, front: Answer | undefined): Steps<Answer> {
         const answer = yield* attempts.attempt({ offset: at, pageSize: 1 }, 'some');
@@ -122,8 +127,9 @@ export function failingPages(
         return attempts.cutResponse(before, other);
       }
       /**
-       * Does what `beforeCap` does, after the request for a page elsewhere in the list, which shows whether the API is available. If that
-       * request is given up too, throws the error of the failed page.
+       * Tests whether the API has a cap at list offset `at` (serves no records from there on), and returns the result of `beforeCap`. First
+       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws the
+       * error of the failed page.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);

@@ -77,17 +77,18 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
 }
 
 /**
- * Creates the {@link PagePatience} for a page at a cursor. A refusal of the page (status such as 400, or 410) is not attributed to the
- * token. Retryable failures that may depend on the page are given up after three, if they last 5 s: some servers respond to an expired
- * cursor with status 404 or 500, or with a response that is no page, as they do during an outage.
+ * Creates the {@link PagePatience} for a page at a cursor. A refusal of the page (status such as 400, or 410) is attributed to the page and
+ * not to the token. The page is given up after at least three retryable failures that may depend on it, if at least 5 s lie between the
+ * first and the newest: some servers respond to an expired cursor with status 404 or 500, or with a response that is no page, as they also
+ * do during an outage.
  */
 export function cursorPatience(scheduler: SchedulerLike): PagePatience {
   return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
 }
 
 /**
- * Whether the error says that the server refused the page (by status, such as 400), or that the page is gone for good (410). Status 404
- * does not count: gateways send it while the API is replaced.
+ * Whether the error says that the server refused the page (by status, such as 400), or that the page is permanently deleted (410). Status
+ * 404 does not count: gateways send it while the API is replaced.
  */
 export function isGoneOrRefused(error: unknown): boolean {
   const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
@@ -98,7 +99,7 @@ export function isGoneOrRefused(error: unknown): boolean {
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
 /**
- * Whether an error of a page request means that the page's cursor is of no use: the server refused it, it is an address of another origin,
+ * Whether an error of a page request means that the page's cursor is unusable: the server refused it, it is an address of another origin,
  * or the error was marked by {@link asCursorRefused}.
  */
 export function isCursorRefused(error: unknown): boolean {
@@ -164,12 +165,12 @@ export class PageAttempts {
 
   /**
    * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and returns the response. Returns
-   * undefined if the request is given up, with two exceptions:
+   * undefined if the request is given up. Two cases end the attempts with an error instead:
    *
-   * - If the response is the first to show that the server begins pages at other offsets than requested, throws as {@link
-   *   PageAttempts.retryLater} does. The retry of the failed page requests whole pages (see {@link PagePlan}).
-   * - If `tries` is `probe`, and `part` fails with a transient error although the error of the failed page is final, throws the transient
-   *   error: the API may be unavailable or the token invalid, so the failed page must not be given up.
+   * - The response is the first to show that the server begins pages at other offsets than requested: throws the error of the failed page,
+   *   marked as retryable. The retry of the failed page requests whole pages (see {@link PagePlan}).
+   * - `tries` is `probe`, and the request is given up after a transient error although the error of the failed page is final: throws the
+   *   transient error, because the API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   *attempt(part: PagePlace, tries: PageTries = 'one'): Steps<Answer | undefined> {
     const { plan } = this.#options;
@@ -200,8 +201,8 @@ export class PageAttempts {
   }
 
   /**
-   * Tests whether the server begins pages at the requested offsets, and returns the result. The test requests two records at an odd offset.
-   * Returns true if it has no result, for example because the list has no records there.
+   * Tests whether the server begins pages at the requested offsets, by requesting two records at an odd offset. Returns false if it does
+   * not. Returns true if it does, or if the test is inconclusive, for example because the list has no records at the tested offsets.
    *
    * @param probed The response to {@link probe}.
    */
@@ -233,7 +234,10 @@ export class PageAttempts {
     return offset > 1 ? [1, 5] : [(offset + pageSize) | 1, 1, 5];
   }
 
-  /** Throws the error of the failed page, which ends the attempts to read the page. If the server refused the page, it is not retryable. */
+  /**
+   * Throws the error of the failed page, which ends the attempts to read the page. This error is not retryable if the server refused the
+   * page.
+   */
   giveUp(): never {
     throw this.error;
   }

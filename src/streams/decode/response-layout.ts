@@ -162,7 +162,10 @@ function branch(path: readonly string[], records: readonly string[]): readonly s
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }
 
-/** Returns the value at a place in the body or the headers of a response; undefined if the response does not have it. */
+/**
+ * Returns the value at a place in the body or the headers of a response. If it is missing, returns undefined, or an empty text for a
+ * header.
+ */
 function valueIn(body: JsonValue, headers: Headers, place?: Place): JsonValue | undefined {
   if (place === undefined) return undefined;
   if (typeof place === 'string') return valueAt(body, pointerNames(place));

@@ -30,7 +30,10 @@ export interface Answer {
   readonly hasNext: boolean;
   /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */
   readonly next?: string | undefined;
-  /** Set if a single record was requested and the response is a 404 whose body is not HTML. A proxy or gateway may have sent the 404. */
+  /**
+   * Set if a single record was requested and the response says that it does not exist, by a status that the description lists in `gone` (by
+   * default 404). A 404 counts only if its body is a JSON object. It may still come from a proxy or gateway.
+   */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
   readonly reported?: ReportedPlace;
@@ -43,8 +46,8 @@ export interface Answer {
   /** Begin and end of the read, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
   /**
-   * Estimate of the server's time when the request was sent, in epoch ms. Never later than the actual time. Undefined before the first
-   * `Date` header.
+   * Lower bound of the server's time when it read the records, in epoch ms. Undefined if the server's time is unknown, because neither this
+   * response nor the login response stated it.
    */
   readonly serverTime: number | undefined;
   /** Time from sending the request to the last byte of the response, in ms. Undefined counts as 0. */
@@ -63,7 +66,7 @@ export interface DecodedPage extends Pick<
 /** Waits for the quota (`limit`), then requests one page. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** Returns the response with another total. Its records are still created on access. */
+/** Returns a copy of the response with the given `total`. The records of the copy, too, are created only on access. */
 export function withTotal(answer: Answer, total: number | undefined): Answer {
   const members = Object.getOwnPropertyDescriptors(answer);
   return Object.defineProperties({} as Answer, {

@@ -30,8 +30,8 @@ export interface Change {
 }
 
 /**
- * Hides personal fields in a change. Images that were stored before these fields were configured still contain them. Such images may occur
- * as `before`, and as `before` and `after` when a record is published again.
+ * Hides the personal fields in a change. An image that was stored before one of these fields was configured as personal still contains the
+ * field. Such an image may be the `before` of a change; if a stored record is published again, it is both `before` and `after`.
  */
 export function withHiddenFields(
   change: Change,

@@ -49,7 +49,7 @@ export function changedPaths(
   return [...new Set(paths)].sort(); // field names that contain dots can produce a path twice
 }
 
-/** Name of the field that identifies the elements of an array, by the path of the array. */
+/** Maps the path of an array in a record to the name of the field that identifies the array's elements. */
 export type Identities = Readonly<Record<string, string>>;
 
 /**

@@ -159,7 +159,7 @@ export class Confirmations {
 
   /**
    * Returns undefined if the record in `sighting` may be published. Otherwise the record has to be confirmed by a second read, and the
-   * result says from when on a read can do so.
+   * result contains the earliest time at which a read can confirm it.
    */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
@@ -186,8 +186,8 @@ export class Confirmations {
 
   /**
    * Remembers the image `replaced`, in whose place a new image of the record is published, so that it is recognized in the response of a
-   * lagging replica. `replaced` is undefined if the record had no image, or an image with an earlier modification time: then the
-   * modification time alone shows that a response is old.
+   * lagging replica. `replaced` is undefined if it need not be remembered: the record had no image, or the new image has a later
+   * modification time, which alone shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -202,7 +202,7 @@ export class Confirmations {
     this.#replaced.set(key, [{ ...replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
-  /** Remembers, with the local time, that a record is published as new. */
+  /** Remembers the key of a record that is published as new, and the local time at which it is published. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
@@ -229,9 +229,9 @@ export class Confirmations {
   }
 
   /**
-   * Returns why a record has to be confirmed by a second read before it is published, if it has. `reversion`: it shows an earlier state than
-   * the published one, or may do so because its response is old. `start`: the process has just started, and an earlier process may have
-   * published a newer state.
+   * Returns why a record has to be confirmed by a second read before it is published; undefined if it need not be confirmed. `reversion`:
+   * the record was read in an earlier state than the published one, or may have been, for example because the response is old. `start`: the
+   * process has just started, and an earlier process may have published a newer state.
    */
   #doubt(sighting: Sighting): 'reversion' | 'start' | undefined {
     const { key, updatedAt, age, published, equals, isHiddenAnew } = sighting;

@@ -28,7 +28,7 @@ export interface ReadRecords {
   readonly records: readonly KeyedRecord[];
   /** Runs of unchanged records that were recognized by their bytes. None of their keys is in `records`. Default: no runs. */
   readonly runs?: readonly PageRun[];
-  /** Keys that the read showed to be absent. Default: no keys. */
+  /** Keys whose records, as the read has proved, do not exist any more. Default: no keys. */
   readonly gone?: readonly string[];
   /** Records that the API shows as deleted. None of their keys is in `records` or `runs`. Default: no records. */
   readonly tombstones?: readonly KeyedRecord[];
@@ -242,8 +242,8 @@ interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
 
 /**
  * A change whose images (encoded records) are decoded when `before`, `after` or `changed` is accessed: most changes of an initial snapshot
- * are never looked at. The same codec decodes both images. So values that it encodes alike do not count as changed, and a time that
- * identifies an array element has the same text in `before` and `after`.
+ * are never looked at. Both images are decoded by the same codec. As a result, two values that the codec encodes in the same way do not
+ * count as changed, and a time by which an array element is identified is written in the same way in `before` and `after`.
  */
 export class DecodedChange implements Change {
   readonly key: string;

@@ -14,7 +14,7 @@ import { byIdentity } from './changed-paths.ts';
 export interface StatusChange {
   /** Name, in the API's description, of the kind of object that has the status field. */
   readonly subject: string;
-  /** Identity of the object if it is an element of an array; otherwise null. */
+  /** Identity, within its array, of the object that has the status field; null if that object is not an element of an array. */
   readonly subjectId: string | null;
   /** Name of the status field. A field of a nested object has the names on its path, with dots between them: `status.name`. */
   readonly field: string;
@@ -76,8 +76,8 @@ export function statusChanges(
 interface StatusObject {
   readonly subject: StatusTableSubject;
   /**
-   * Tells the object with the status fields apart from the other elements of the array that it is in. Null if the object is in no array, or
-   * is the record itself.
+   * Identity, within its array, of the object with the status fields. Null if the object is not an element of an array, or is the record
+   * itself.
    */
   readonly subjectId: string | null;
   /** The object with the status fields; undefined if the record lacks it. */

@@ -14,8 +14,8 @@ export function* waitFor<T>(source$: Observable<T>): Steps<T> {
 
 /**
  * Creates an Observable that runs `work` on subscription, and emits its return value or errors with what it throws. If an Observable that
- * the work waits for completes without a value, so does the result. Each wait nests the subscriptions one level deeper, so the work must
- * not have more than some hundreds.
+ * the work waits for completes without a value, the created Observable does so, too. Each wait nests the subscriptions one level deeper, so
+ * `work` must not wait more than some hundred times.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
   return defer(() => {

@@ -43,7 +43,10 @@ function withHeader(request: PlannedRequest, name: string, value: string): Plann
   return { ...request, headers: { ...request.headers, [name]: value } };
 }
 
-/** Sets a query parameter. If it is new, the other parameters keep their spelling, which the server may have chosen. */
+/**
+ * Returns the request with a query parameter set. A parameter that the URL does not have yet is appended to the query string, so that the
+ * percent-encoding of the other parameters, which the server may have chosen, is preserved.
+ */
 function withParameter(request: PlannedRequest, name: string, value: string): PlannedRequest {
   const url = new URL(request.url);
   if (url.searchParams.has(name)) url.searchParams.set(name, value);

@@ -32,8 +32,9 @@ export function withoutCoding(
 }
 
 /**
- * Decompresses a response body until no known compression is left, the outermost first. `unmarked` lists the codings in the header that
- * have no magic number (Brotli and deflate). Each decompressed size is limited to `maxBytes`.
+ * Decompresses a response body layer by layer, the outermost first, until no known compression is left or `MAX_LAYERS` layers have been
+ * removed. `unmarked` lists the codings in the header that have no magic number (Brotli and deflate). Each decompressed size is limited to
+ * `maxBytes`.
  */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
@@ -121,8 +122,8 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
 }
 
 /**
- * Flag in the header of a gzip member (RFC 1952, section 2.3.1): the header ends with a checksum. The flags below are for an extra field, a
- * file name and a comment in the header.
+ * Flag in the header of a gzip member (RFC 1952, section 2.3.1): the header ends with a checksum. `FLAG_EXTRA`, `FLAG_NAME` and
+ * `FLAG_COMMENT` say that the header contains an extra field, a file name, or a comment.
  */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;

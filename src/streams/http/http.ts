@@ -202,7 +202,7 @@ export interface DescribedStatus {
    * Reaction to a response with this status. Undefined: the built-in reaction to the status code.
    *
    * - `retry`: the request is repeated as after a temporary error;
-   * - `quota`: it is repeated as after a used-up quota;
+   * - `quota`: the quota is used up, so the request is repeated as after a 429;
    * - `token`: it is repeated with a new token;
    * - `final`: it is not repeated.
    */
@@ -325,7 +325,7 @@ export function retryAfterOf(retryAfter: string, date: number | undefined): numb
   return until === undefined || date === undefined ? undefined : boundedWait(until - date);
 }
 
-/** Limits a delay that a server requests, in ms, to the accepted range. */
+/** Rounds a delay that a server requests up to whole ms, and limits it to the range from 0 to `MAX_RETRY_AFTER_MS` (10 minutes). */
 export function boundedWait(ms: number): number {
   return Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS);
 }

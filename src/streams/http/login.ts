@@ -325,8 +325,9 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 /**
  * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
  *
- * - The time from `iat` to `exp`, or from the response's `Date` to `exp`: the shorter one of those that are plausible. (If the server
- *   returns a token that it issued earlier, the second one is shorter.) If neither is plausible, the longer one.
+ * - The shorter of two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns a token that
+ *   it issued earlier. A time of less than `LEAST_LIFE_MS` is not plausible and is used only if the other one is not plausible either: then
+ *   the longer of the two.
  * - The lifetime that the response states. If it is not plausible in the unit of the description, other units are tried.
  * - The default of the description.
  *

@@ -209,8 +209,8 @@ export class PagePlan {
   }
 
   /**
-   * Switches between pages that begin at multiples of their size and pages that begin at multiples of half their size, because consecutive
-   * pages had no record in common. Has no effect on a list of numbered pages: no page number addresses half a page.
+   * Switches from pages that begin at multiples of their size to pages that begin at multiples of half their size, or back. To be called
+   * when consecutive pages had no record in common. Has no effect on a list of numbered pages, as no page number addresses half a page.
    */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf && !this.#isNumbered;

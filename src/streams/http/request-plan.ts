@@ -19,9 +19,9 @@ export interface ListQuery {
    * list's description. Undefined for the first page.
    */
   readonly cursor?: string;
-  /** Earliest modification date, as the API writes dates. Without it there is no window. */
+  /** Begin of the window of modification dates, in the API's notation of dates. If undefined, the request has no window. */
   readonly from?: string;
-  /** Latest modification date, as the API writes dates. */
+  /** End of the window of modification dates, in the API's notation of dates. If undefined, the window has no end. */
   readonly to?: string;
   /** Key of the single record to request. */
   readonly key?: string;
@@ -45,7 +45,10 @@ export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'bo
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Values of the page variables in {@link RequestPlan.url}, which only messages show: the value of each variable is its name. */
+/**
+ * Values for the page variables in {@link RequestPlan.url}: each variable is replaced by its own name (`{offset}` by `offset`). That URL is
+ * shown in messages, but never requested.
+ */
 const NO_PAGE: Variables = Object.fromEntries(
   ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
 );

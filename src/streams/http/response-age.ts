@@ -6,7 +6,8 @@ export interface AnswerAge {
    */
   readonly asOf: number;
   /**
-   * Maximum age of the content when it was requested, in ms, according to response headers; 0 if the response does not come from a cache.
+   * Upper bound of how old the content already was when the request was sent, in ms, according to response headers; 0 if the response does
+   * not come from a cache.
    */
   readonly staleMs: number;
 }
@@ -89,8 +90,9 @@ export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
   #ahead = -Infinity;
   /**
-   * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of
-   * the local clock, in ms; negative if it is behind.
+   * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead
+   * of the local clock, in ms; negative if it is behind. `since`: when the request for the first response with this clock was sent, in ms
+   * on the local clock. `answers`: number of responses with this clock.
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
@@ -111,8 +113,9 @@ export class AnswerAges {
   }
 
   /**
-   * Returns how far the `Date` of a response is behind that of the server's other responses, in ms; 0 if a replica's lag or a slow server
-   * clock explains it. If a cache repeats an earlier response, it is the lag of that response plus the time since it was requested.
+   * Returns how far the `Date` of a response is behind that of the server's other responses, in ms. For a cached copy of an earlier
+   * response, this is the lag of the earlier response plus the time between the two requests. Returns 0 if a replica's lag or a slow server
+   * clock explains the difference.
    */
   #lagOf(answer: DatedAnswer): number {
     const { address, askedAt, date } = answer;

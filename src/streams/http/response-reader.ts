@@ -180,7 +180,7 @@ export function sharedReads(): OnReadOpts {
 
 /**
  * Whether the first chunk of a response contains all of its headers, with a final status (not 1xx). Otherwise all chunks of the response
- * are copied: until the headers are complete, undici refers to parts of them in the shared buffer.
+ * are copied: until the headers are complete, undici refers to parts of them in the buffer that all sockets share.
  */
 function beginsWithHead(read: Buffer): boolean {
   const status = read.toString('latin1', 0, STATUS_CHARS);
@@ -191,7 +191,7 @@ const FINAL_STATUS = /^HTTP\/1\.\d [2-5]\d\d/;
 const STATUS_CHARS = 'HTTP/1.1 200'.length;
 const END_OF_HEAD = '\r\n\r\n';
 
-/** Replaces the unread data of a socket by a copy, because the next chunk from any socket overwrites the shared buffer. */
+/** Replaces the unread data of a socket by a copy, because the next chunk from any socket overwrites the buffer that all sockets share. */
 function copyUnread(socket: Socket): void {
   if (socket.readableLength === 0) return;
   socket.unshift(Buffer.from(socket.read() as Buffer));

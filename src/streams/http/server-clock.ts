@@ -32,10 +32,10 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * There is one exception: stamps (modification times) may be local times hours behind UTC. How far they are behind is at most the smallest
- * lag of a stamp behind `Date`, as each stamp lags by this difference and the age of the change. The windows of lookback polls (`reach`
- * `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving. Those of polls for new changes (`near`) begin
- * earlier only once a poll has read a new change with such a lag.
+ * Windows begin even earlier than these rules say if stamps (modification times) seem to be local times, which may be hours behind UTC. How
+ * far they are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
+ * change. The windows of lookback polls (`reach` `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving.
+ * Those of polls for new changes (`near`) begin earlier only once a poll has read a new change with such a lag.
  */
 export class ServerClock {
   #date: number | undefined;
@@ -165,9 +165,9 @@ export class ServerClock {
 
   /**
    * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative one
-   * they would begin too late: so every stamp, including those seen before, is taken as earlier by that offset and by another hour for
-   * daylight saving.
+   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative
+   * offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every stamp, including
+   * those seen before.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
@@ -180,8 +180,9 @@ export class ServerClock {
   }
 
   /**
-   * Correction that is added to each modification time of a record, in ms. It is 0 unless date parameters are behind the modification times
-   * (`#offsetMs` is negative). Then it is `#offsetMs` minus an hour for daylight saving; without it, poll windows would begin too late.
+   * Correction that is added to each modification time of a record, in ms. If date parameters are behind the modification times
+   * (`#offsetMs` is negative), it is `#offsetMs` minus one hour for daylight saving; without this correction, poll windows would begin too
+   * late. Otherwise it is 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
