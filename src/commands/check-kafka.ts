@@ -102,7 +102,7 @@ function failure(what: string, detail: string): Finding {
  * (`pipeline/task.ts`).
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
-  const prefix = `cellarstream.${config.topics.prefix}.`;
+  const prefix = `cellarstream.${config.topics.sharedPrefix}.`;
   try {
     const producer = await openKafkaProducer({
       kafka: topics.kafka,

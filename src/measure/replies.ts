@@ -77,10 +77,15 @@ export function differingFields(one: Row, other: Row): string[] {
 }
 
 /**
- * Returns a key that the list most likely does not contain. If all given keys are numbers: nines, one digit more than in the longest key,
- * but at most 15. Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
+ * Returns a key that the list most likely does not contain, and that is none of the given ones. If all given keys are numbers: nines, one
+ * digit more than in the longest key (at most 15). Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
  */
 export function absentKey(keys: readonly string[]): string {
+  const key = unusualKey(keys);
+  return keys.includes(key) ? `${key}9` : key;
+}
+
+function unusualKey(keys: readonly string[]): string {
   const [longest = '0'] = keys.toSorted((one, other) => other.length - one.length);
   if (keys.every((key) => /^\d+$/.test(key))) return '9'.repeat(Math.min(longest.length + 1, 15));
   const half = longest.length >> 1;

@@ -101,7 +101,12 @@ export class Warnings {
     },
     onVolatile: ({ resource, fields }) => {
       const names = fewNames(fields);
-      const text = `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`;
+      const isWhole = names.join() === fields.join();
+      const some = isWhole ? '' : `${fields.length} fields, among them `;
+      const setting = isWhole
+        ? `set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`
+        : `add each to VOLATILE_FIELDS as ${resource}:/FIELD`;
+      const text = `fields that differ in every response are ignored when the pages of a scan are compared; in this list: ${some}${names.join(', ')}. To publish no event when only they change, ${setting}`;
       this.#raise('volatile-fields', resource, UNTIL_ENDED, text, names.join());
     },
     onDates: ({ resource, ...found }) => {

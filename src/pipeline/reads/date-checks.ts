@@ -81,9 +81,9 @@ export class DateChecks {
     const { clock, dates, probe, progress, isPaused } = this.#options;
     const { since } = progress();
     const stamp = this.#missedStamp ?? clock.newestStamp();
-    this.#missedStamp = undefined;
     // Without a known modification time, the list is probed only once.
     if ((stamp === undefined && this.#hasProbed) || isPaused()) return EMPTY;
+    this.#missedStamp = undefined;
     this.#hasProbed = true;
     const before = dates.found;
     return probe(probedDates(dates, stamp), (finding) => this.#conclude(finding, since, before));

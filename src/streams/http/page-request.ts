@@ -294,12 +294,17 @@ function queryKindOf({ from, key, isTotal }: ListQuery): string {
 
 /**
  * Whether the body of a refusal names a parameter of the request, as in "offset must be a multiple of pageSize": then the token is not the
- * cause.
+ * cause. Only whole words count: a parameter `to` is not named by "invalid token".
  */
 function namesParameter({ text }: HttpResponse, { url, body = '{}' }: PlannedRequest): boolean {
-  const bodyText = text.toLowerCase();
   const names = [...url.searchParams.keys(), ...Object.keys(objectIn(body) ?? {})];
-  return names.some((name) => bodyText.includes(name.toLowerCase()));
+  return names.some((name) => {
+    const literal = name.replaceAll(
+      /[^\p{L}\p{N}_]/gu,
+      (sign) => `\\u{${sign.codePointAt(0)!.toString(16)}}`,
+    );
+    return new RegExp(`(?<![\\p{L}\\p{N}_])${literal}(?![\\p{L}\\p{N}_])`, 'iu').test(text);
+  });
 }
 
 /**

@@ -223,6 +223,9 @@ describe('warnings', () => {
       fields: Array.from({ length: 50 }, (_, n) => `/${n}`.repeat(90)),
     });
     expect(Math.max(...texts().map((text) => text.length))).toBeLessThan(1_000);
+    expect(texts()[0]).toMatch(
+      /: 50 fields, among them .* add each to VOLATILE_FIELDS as orders:\/FIELD$/,
+    );
   });
 
   it('are few, whatever the errors say', () => {

@@ -154,3 +154,17 @@ describe('a status that the description gives a meaning', () => {
     expect(bucket.used()).toBe(2);
   });
 });
+
+describe('a 400 that the description gives no meaning', () => {
+  it.each([
+    ['orderNumber is not known', []],
+    ['invalid value: "ordernumber"', []],
+    ['the token of these orderNumbers has expired', ['failed-for-good']],
+    ['no such session', ['failed-for-good']],
+  ])('counts against the token unless it names a parameter: %s', async (message, expected) => {
+    const text = JSON.stringify({ message });
+    const { list, outcomes } = listWith([refused(400, {}, text)], {});
+    await failureOf(list({ key: '5' }, unlimited));
+    expect(outcomes.slice(0, 1)).toEqual(expected);
+  });
+});
