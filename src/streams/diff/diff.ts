@@ -125,114 +125,163 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { isNew = () => true, newest, confirmations, hideStored, volatile } = options;
-  const { stamps, identities } = options;
-  const memoryImages = new Map<string, Buffer>();
-  const images = options.images ?? memoryImages;
-
+  const memory = options.images ? undefined : new Map<string, Buffer>();
   return map((read) => {
-    const { codec = jsonCodec } = options; // read for each page: may be a getter, as the codec changes with the schema
-    const decode = (bytes: Buffer) => codec.decode(bytes);
-    const decoding = { decode, stamps, identities };
-    const page = new Map<string, Buffer>(); // images changed by this page, by key
-    const changes: Change[] = [];
-    const undecided: string[] = [];
-    const unconfirmed: Unconfirmed[] = [];
-    const unchanged: KeyedRecord[] = [];
-    const refreshed = new Map<string, Buffer>();
-    const { runs = [], age } = read;
-    const inRuns = runs.reduce((sum, { size }) => sum + size, 0);
-    // A stale response was produced before its request, so it does not show that the content was still the same during the read.
-    const span = isStale(age) ? undefined : read.span;
-    if (span && inRuns > 0) newest?.sawAll(() => runs.flatMap(({ run }) => run.members), span);
-    const waiting = age && confirmations?.isAnyWaiting ? confirmations : undefined;
-    if (waiting) {
-      for (const { run } of runs) for (const { key } of run.members) waiting.agreed(key, age!);
-    }
-    const isRefreshed = (before: Buffer, after: Buffer): boolean =>
-      volatile?.isSame(decode(before), decode(after)) === true;
-    const isNewer = (key: string, updatedAt: number | null): boolean => {
-      if (!read.span || !newest) return true;
-      const verdict = newest.judge(key, read.span, updatedAt);
-      if (verdict === 'undecided') undecided.push(key);
-      return verdict === 'newer';
-    };
-    const staysSame = (record: KeyedRecord) => {
-      unchanged.push(record);
-      if (span) newest?.saw(record.key, span, record.updatedAt, true);
-      waiting?.agreed(record.key, age!);
-    };
+    const page = new PageDiff(read, options, memory);
+    page.addRuns();
+    for (const record of read.records) page.addRecord(record);
+    page.addDeletions();
+    if (memory) for (const [key, image] of page.images) memory.set(key, image);
+    const { changes, refreshed, undecided, unconfirmed, same } = page;
+    const unchanged = same.length + page.inRuns;
+    return { read, changes, refreshed, undecided, unconfirmed, unchanged, same };
+  });
+}
 
-    for (const each of read.records) {
-      const { key, image } = each;
-      if (image?.kind === 'published' && !page.has(key)) {
-        staysSame(each);
-        continue;
-      }
-      const after = image?.kind === 'encoded' ? image.bytes : codec.encode(each.json);
-      const before = page.get(key) ?? images.get(key);
-      const { updatedAt } = each;
-      const isEqual = before?.equals(after) ?? false;
-      if (isEqual || (before && isRefreshed(before, after))) {
-        if (!isEqual) refreshed.set(key, after);
-        staysSame(each);
-        continue;
-      }
-      if (!isNewer(key, updatedAt)) continue;
-      const op = before ? 'u' : isNew(each) ? 'c' : 'r';
-      const pair = { before: before ?? null, after };
-      const change = new DecodedChange({ key, op, images: pair, updatedAt }, decoding);
-      if (confirmations && age) {
-        const published = before ? change.updatedBefore : undefined;
-        const isAsRead = (bytes: Buffer) => bytes.equals(after) || isRefreshed(bytes, after);
-        const equals = ({ bytes, codec: written }: ReplacedImage) =>
-          isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
-        const isHiddenAnew = () => {
-          const hidden = hideStored && change.before && hideStored(change.before);
-          return !!hidden && hidden !== change.before && isAsRead(codec.encode(hidden));
-        };
-        const sighting = { key, updatedAt, age, published, equals, isHiddenAnew };
-        const heldBack = confirmations.unconfirmed(sighting);
-        if (heldBack) {
-          unconfirmed.push(heldBack);
-          continue;
-        }
-        const isLater =
-          typeof published === 'number' && updatedAt !== null && updatedAt > published;
-        if (op === 'c') confirmations.created(key);
-        confirmations.published(key, isLater || !before ? undefined : { bytes: before, codec });
-      }
-      if (span) newest?.saw(key, span, updatedAt, false);
-      page.set(key, after);
-      changes.push(change);
+/** Compares the records of one response with the published images. {@link diff} returns what it has collected. */
+class PageDiff {
+  readonly changes: Change[] = [];
+  readonly same: KeyedRecord[] = [];
+  readonly refreshed = new Map<string, Buffer>();
+  readonly undecided: string[] = [];
+  readonly unconfirmed: Unconfirmed[] = [];
+  /** New images of the records that this response has changed, by key. A later record of the response is compared with them. */
+  readonly images = new Map<string, Buffer>();
+  /** Number of records in runs (adjacent records that were recognized together by their bytes). */
+  readonly inRuns: number;
+  readonly #read: ReadRecords;
+  readonly #options: DiffOptions;
+  /** Images of earlier responses, if the caller stores none; undefined otherwise. */
+  readonly #memory: Map<string, Buffer> | undefined;
+  readonly #published: Images;
+  readonly #codec: ImageCodec;
+  readonly #decoding: DecodingOptions;
+  /**
+   * The read's span, during which the content was as the response shows it. Undefined for a stale response: it was produced before its
+   * request, so it does not show that the content was still the same during the read.
+   */
+  readonly #span: Span | undefined;
+  /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */
+  readonly #waiting: Confirmations | undefined;
+
+  constructor(read: ReadRecords, options: DiffOptions, memory: Map<string, Buffer> | undefined) {
+    const { codec = jsonCodec, stamps, identities, confirmations } = options; // read for each page: the codec changes with the schema
+    const { runs = [], age, span } = read;
+    this.#read = read;
+    this.#options = options;
+    this.#memory = memory;
+    this.#published = options.images ?? memory!;
+    this.#codec = codec;
+    this.#decoding = { decode: (bytes) => codec.decode(bytes), stamps, identities };
+    this.#span = isStale(age) ? undefined : span;
+    this.#waiting = age && confirmations?.isAnyWaiting ? confirmations : undefined;
+    this.inRuns = runs.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Adds the runs of the response, whose records all equal their images. */
+  addRuns(): void {
+    const { runs = [], age } = this.#read;
+    if (this.#span && this.inRuns > 0) {
+      this.#options.newest?.sawAll(() => runs.flatMap(({ run }) => run.members), this.#span);
     }
-    const absent = (read.gone ?? []).map((key) => ({ key, updatedAt: null }));
+    if (!this.#waiting) return;
+    for (const { run } of runs) {
+      for (const { key } of run.members) this.#waiting.agreed(key, age!);
+    }
+  }
+
+  addRecord(record: KeyedRecord): void {
+    const { key, image, updatedAt } = record;
+    if (image?.kind === 'published' && !this.images.has(key)) return this.#addSame(record);
+    const after = image?.kind === 'encoded' ? image.bytes : this.#codec.encode(record.json);
+    const before = this.images.get(key) ?? this.#published.get(key);
+    if (before?.equals(after)) return this.#addSame(record);
+    if (before && this.#isRefreshed(before, after)) {
+      this.refreshed.set(key, after);
+      return this.#addSame(record);
+    }
+    if (!this.#isNewer(record)) return;
+    const op = before ? 'u' : (this.#options.isNew?.(record) ?? true) ? 'c' : 'r';
+    const images = { before: before ?? null, after };
+    const change = new DecodedChange({ key, op, images, updatedAt }, this.#decoding);
+    const heldBack = this.#confirm(change, before, after);
+    if (heldBack) return void this.unconfirmed.push(heldBack);
+    if (this.#span) this.#options.newest?.saw(key, this.#span, updatedAt, false);
+    this.images.set(key, after);
+    this.changes.push(change);
+  }
+
+  /** Adds the keys that the read has proved absent, then the records that the API shows as deleted. */
+  addDeletions(): void {
+    const { newest, confirmations } = this.#options;
+    const { gone = [], age } = this.#read;
     // A cached response may show as deleted a record that has come back since.
-    const tombstones = isStale(age) ? [] : (read.tombstones ?? []);
+    const tombstones = isStale(age) ? [] : (this.#read.tombstones ?? []);
     for (const { key, updatedAt } of tombstones) {
-      if (span && !images.get(key)) newest?.saw(key, span, updatedAt, true);
+      if (this.#span && !this.#published.get(key)) newest?.saw(key, this.#span, updatedAt, true);
     }
-    for (const { key, updatedAt } of [...absent, ...tombstones]) {
-      const before = images.get(key);
-      if (!before) continue;
-      if (!isNewer(key, updatedAt)) continue;
+    const absent = gone.map((key) => ({ key, updatedAt: null }));
+    for (const each of [...absent, ...tombstones]) {
+      const { key, updatedAt } = each;
+      const before = this.#published.get(key);
+      if (!before || !this.#isNewer(each)) continue;
       // `updatedAt` is null because the API does not return the time of a deletion.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
-      const change = new DecodedChange(facts, decoding);
+      const change = new DecodedChange(facts, this.#decoding);
       // A lagging replica, too, may show as deleted a record that has come back since.
       if (updatedAt !== null && updatedAt < (change.updatedBefore ?? -Infinity)) continue;
-      if (span) newest?.saw(key, span, updatedAt, false);
+      if (this.#span) newest?.saw(key, this.#span, updatedAt, false);
       confirmations?.deleted(key, change.updatedBefore);
-      changes.push(change);
-      memoryImages.delete(key);
+      this.changes.push(change);
+      this.#memory?.delete(key);
     }
-    if (images === memoryImages) for (const [key, image] of page) memoryImages.set(key, image);
-    return {
-      ...{ read, changes, refreshed, undecided, unconfirmed },
-      unchanged: unchanged.length + inRuns,
-      same: unchanged,
+  }
+
+  #addSame(record: KeyedRecord): void {
+    const { key, updatedAt } = record;
+    this.same.push(record);
+    if (this.#span) this.#options.newest?.saw(key, this.#span, updatedAt, true);
+    this.#waiting?.agreed(key, this.#read.age!);
+  }
+
+  /** Whether two different images differ only in volatile fields. */
+  #isRefreshed(before: Buffer, after: Buffer): boolean {
+    const { decode } = this.#decoding;
+    return this.#options.volatile?.isSame(decode(before), decode(after)) === true;
+  }
+
+  /** Whether this read is newer than all other reads of the record. If that cannot be decided, the record has to be read again. */
+  #isNewer({ key, updatedAt }: Pick<KeyedRecord, 'key' | 'updatedAt'>): boolean {
+    const { newest } = this.#options;
+    if (!this.#read.span || !newest) return true;
+    const verdict = newest.judge(key, this.#read.span, updatedAt);
+    if (verdict === 'undecided') this.undecided.push(key);
+    return verdict === 'newer';
+  }
+
+  /** Returns what has to be confirmed by a second read before the change may be published; undefined if it may be published now. */
+  #confirm(change: Change, before: Buffer | undefined, after: Buffer): Unconfirmed | undefined {
+    const { confirmations, hideStored } = this.#options;
+    const { age } = this.#read;
+    if (!confirmations || !age) return undefined;
+    const codec = this.#codec;
+    const { key, op, updatedAt } = change;
+    const published = before ? change.updatedBefore : undefined;
+    const isAsRead = (bytes: Buffer) => bytes.equals(after) || this.#isRefreshed(bytes, after);
+    const equals = ({ bytes, codec: written }: ReplacedImage) =>
+      isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
+    const isHiddenAnew = () => {
+      const hidden = hideStored && change.before && hideStored(change.before);
+      return !!hidden && hidden !== change.before && isAsRead(codec.encode(hidden));
     };
-  });
+    const sighting = { key, updatedAt, age, published, equals, isHiddenAnew };
+    const heldBack = confirmations.unconfirmed(sighting);
+    if (heldBack) return heldBack;
+    const isLater = typeof published === 'number' && updatedAt !== null && updatedAt > published;
+    if (op === 'c') confirmations.created(key);
+    confirmations.published(key, isLater || !before ? undefined : { bytes: before, codec });
+    return undefined;
+  }
 }
 
 /** How the images (encoded records) of a change are decoded and compared. */
