@@ -160,7 +160,10 @@ class ApiCheck {
   readonly #quota: Quotas;
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
-  /** Ends the check with an error that no retry can resolve: a permanent error of a request, or the last of too many failed logins. */
+  /**
+   * Ends the check with an error that `run` would retry: a failed TLS handshake, or the error of the last login that the check may try
+   * ({@link MAX_FAILED_LOGINS}).
+   */
   readonly #lasting$ = new Subject<never>();
   /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
   readonly #granted$ = new Subject<string>();

@@ -66,7 +66,8 @@ export function replaySettings(
 /**
  * Returns the prefix of an account's topics:
  *
- * - the given TOPIC_PREFIX, if `account` is undefined or ACCOUNTS_DIR is set (the given settings are then those of the account);
+ * - TOPIC_PREFIX, if `account` is undefined;
+ * - TOPIC_PREFIX of the account's own file, if ACCOUNTS_DIR is set: the given settings have been loaded from that file;
  * - `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic under TOPIC_PREFIX;
  * - TOPIC_PREFIX, if there is no fleet and `account` is ACCOUNT_NAME.
  *

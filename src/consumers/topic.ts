@@ -83,8 +83,8 @@ function fullName({ name, namespace }: RecordSchema): string {
 }
 
 /**
- * A logical type for decoding only. Throws if the writer's type is not the same logical type; avsc would pass the writer's raw values
- * through.
+ * A logical type for decoding only: encoding throws. avsc fails to create a resolver if the writer's type is not the same logical type;
+ * otherwise values that the writer's type does not convert would be returned raw, such as the bytes of a decimal.
  */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {

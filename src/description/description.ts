@@ -121,7 +121,10 @@ export interface StatusTableSubject {
   readonly name: string;
   /** Names of the fields from the record to the object or array; empty for the record itself. */
   readonly path: readonly string[];
-  /** Path of each status field, relative to the object that has the fields. Changes are published in this order. */
+  /**
+   * Status fields of the object. Each is the path from the object to the field, as property names; one name if the field is not nested. If
+   * several of them change at once, their changes are published in this order.
+   */
   readonly fields: readonly (readonly string[])[];
   /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
   readonly time: string | undefined;

@@ -5,7 +5,10 @@ import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
 import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
-/** Maximum number of attempts to start. A further attempt is made, on other ports, if another process has taken one of the chosen ports. */
+/**
+ * Maximum number of attempts to start a set of servers. If another process has taken one of their ports, all of them are started again on
+ * other ports.
+ */
 const PORT_TRIES = 5;
 
 /** JVM flags of all Java servers that are started here: little memory and a fast start, at the cost of peak speed. */

@@ -16,7 +16,7 @@ export function fleetGroupId(sharedPrefix: string): string {
 
 /** State of a fleet's Kafka group, as described by the group's coordinator. */
 export interface FleetGroupState {
-  /** Metadata that each member sent when it last joined. */
+  /** Metadata of the fleet's members (instances): what each of them sent when it last joined the fleet's Kafka group. */
   readonly members: readonly MemberMetadata[];
   /** Newest assignment of the fleet's accounts; undefined if the group has no members. */
   readonly assignment: FleetAssignment | undefined;

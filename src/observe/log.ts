@@ -86,7 +86,10 @@ const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
   DEBUG: 'trace',
 };
 
-/** Patterns for errors that kafkajs logs at each attempt although it resolves them by retrying. */
+/**
+ * Patterns for error lines of kafkajs that are logged only at level debug: kafkajs resolves the error by retrying, or the service handles
+ * or reports the error itself.
+ */
 const TRANSIENT_KAFKA_ERRORS = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
   /Connection timeout|Closed connection|Failed to connect to broker, reconnecting/,

@@ -12,7 +12,10 @@ const COMMA = 44;
 /** Approximate size of a record in bytes, from which the initial capacity of the response buffer is computed. */
 const RECORD_BYTES = 3_072;
 
-/** How the sandbox shows a list in its pages, apart from what the request asks for: order, hidden records, deviations and faults. */
+/**
+ * What determines the sandbox's pages of a list besides the request: the order of the records, which of them are hidden, deviations from
+ * the API's description, and faults.
+ */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**
    * How the server deviates from the API's description in the reported list offset and page size, in pages past the end, and in

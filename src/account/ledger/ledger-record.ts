@@ -17,8 +17,8 @@ export const WINDOW_MS = 60_000 + HEADROOM_MS;
 /** Window in which requests count against a per-second limit, in ms. */
 export const SECOND_WINDOW_MS = 1_000 + HEADROOM_MS;
 /**
- * Longest time, in ms, after which a request that this process gave up may still reach the API. If it is too small, the API may count more
- * requests than the quota.
+ * Assumed maximum delay, in ms: a request can still arrive at the API this long after this process stopped waiting for its response. If it
+ * is too small, the API may count more requests than the quota allows.
  */
 export const MAX_REQUEST_DELAY_MS = 1_000;
 const LEDGER_VERSION = 1;

@@ -43,8 +43,8 @@ export const DEPENDENCIES: Readonly<Record<Dependency, string>> = {
 };
 
 /**
- * Returns the dependency that belongs to the field `what` of an `onRetry` event: `login`, `kafka`, `registry`, `state folder`, or the name
- * of a list of the API.
+ * Returns the dependency whose failure an `onRetry` event reports. `what`, a field of the event, is `login`, `kafka` or `registry`
+ * (returned as they are), `state folder` (returns `state`), or the name of a list (returns `api`).
  */
 export function dependencyOf(what: string): Dependency {
   if (what === 'state folder') return 'state';

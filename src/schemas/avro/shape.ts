@@ -58,7 +58,10 @@ export function shapeOf(values: readonly JsonValue[], depth: number): Shape | un
   });
 }
 
-/** Infers the shape of a key field by the most frequent kind of its values: string, long, double or boolean; undefined for other kinds. */
+/**
+ * Infers the shape of a key field from the most frequent kind of its values: strings, numbers or booleans. Other values are disregarded.
+ * Numbers become `long` if all of them are longs, otherwise `double`. Undefined if there are no such values.
+ */
 export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   return firstShape(values, (kind, same) => {
     if (kind === 'string') return STRING;

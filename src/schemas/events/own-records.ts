@@ -6,8 +6,8 @@ import { loadSchema, type FieldSchema, type RecordSchema } from '../avro/avro-sc
 import { asBuffer } from '../avro/avro-output.ts';
 
 /**
- * A change of one status of a record, or of an object in a record. An API's description can name a separate Avro schema for status changes;
- * this schema may have the record's key fields, as numbers, in place of `key`.
+ * A change of one status: of the record itself or of an object within it. If an API's description names an Avro schema for status changes,
+ * that schema may omit `key` and have the record's key fields instead, as numbers.
  */
 export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */

@@ -37,7 +37,10 @@ export const CHECKED_SETTINGS = [
 
 /** Kafka's default for `max.message.bytes`. Batches are sized for it, so a topic with a lower limit rejects some events. */
 const DEFAULT_MESSAGE_BYTES = 1_048_588;
-/** Lowest acceptable value of `max.message.bytes`, in bytes. With a lower one, a topic would reject the events of most larger records. */
+/**
+ * Lowest `max.message.bytes` with which the service accepts a topic, in bytes. A topic with a lower value is refused, because it would
+ * reject too many events. A topic with a value from here up to {@link DEFAULT_MESSAGE_BYTES} is accepted with a warning.
+ */
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**

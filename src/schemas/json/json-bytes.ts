@@ -106,12 +106,12 @@ const STEP_BYTES = 2 ** 19;
 
 /**
  * Splits a page into the elements of its array of records and the JSON around them (`rest`), without parsing the page, so that known
- * elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. It does not validate
- * all of the JSON: the page is valid if `rest` and every element that `read` accepts are valid.
+ * elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. The JSON is not
+ * validated: `read` has to validate the elements, and the caller has to parse `rest`.
  *
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
- * @param read Called with the index of an element's first byte. Returns values for this element and any number of elements directly after
- * it, and the index after the last of these elements (for JSON, {@link endOfValue} computes it).
+ * @param read Called with the index of an element's first byte. Reads this element and, if it can, some of those directly after it. Returns
+ * their values, and the index after the last of them (for JSON, {@link endOfValue} computes it).
  * @returns `elements`, the values that `read` returned, in order; and `rest`, the page as JSON text with an empty array of records.
  * Undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */

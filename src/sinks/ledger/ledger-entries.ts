@@ -40,7 +40,7 @@ export function isOfAccount({ key }: LogMessage, account: string): boolean {
   return text === account || (text?.startsWith(claimKey(account)) ?? false);
 }
 
-/** Whether a message of the ledger topic was written by an instance that owned the account: as its declaration or as its claim. */
+/** Whether a message of the ledger topic is a declaration or a claim by an owner of the account: not by a guest, and no tombstone. */
 export function isOwn({ key, value }: LogMessage, account: string): boolean {
   return value !== null && isOwnKey(key, account);
 }

@@ -34,7 +34,7 @@ export interface SignalBatch {
   readonly next: bigint;
 }
 
-/** Access to the signals topic, which is read from its beginning and rarely written to. */
+/** Access to the signals topic: reads it from given offsets (by default from its beginning), and writes single messages. */
 export interface SignalTopic {
   readonly name: string;
   /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */

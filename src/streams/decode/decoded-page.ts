@@ -146,9 +146,9 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose only record, which begins at byte `at` of the body, is not JSON. The record's end is guessed: each `]` of the body,
- * beginning with the last, is tried as the end of the array of records, until the response without the record is JSON. Returns undefined
- * if no `]` fits.
+ * Decodes a page whose only record, which begins at byte `at` of the body, is not JSON. The record's end is guessed: the last `]`
+ * characters of the body (at most {@link MAX_BRACKETS}), beginning with the last one, are tried as the end of the array of records, until
+ * the response without the record is JSON. Returns undefined if none of them fits.
  */
 function singleRecordIn(
   body: Buffer,

@@ -85,7 +85,10 @@ export interface DecodedListOptions {
    * Known offsets of records that make pages fail. Pass the same object whenever the list's request is created again. Default: none known.
    */
   readonly failingOffsets?: FailingOffsets;
-  /** Chooses offsets and sizes of pages; failures update the plan. Default: a new plan. */
+  /**
+   * Determines the list offset and size of each page, according to how the server has treated these parameters. Failures of large pages
+   * update it. Default: a new plan.
+   */
   readonly plan?: PagePlan;
   readonly logicalClock: LogicalClock;
   readonly scheduler?: SchedulerLike;

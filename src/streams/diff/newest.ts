@@ -9,7 +9,10 @@ export type Verdict = 'newer' | 'older' | 'undecided';
 /** A record passed to {@link NewestReads.sawAll}: its key and modification time. */
 export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
 
-/** When the newest known content of a record was read: `begin` and `end` of its reads on the list's logical clock. */
+/**
+ * When the newest known content of a record was read, on the list's logical clock. If several reads showed this content: the latest of
+ * their begins and the earliest of their ends.
+ */
 interface SeenContent {
   /** Earliest end of the reads that showed this content, on the logical clock. A read that began later and shows other content is newer. */
   end: number;

@@ -189,8 +189,9 @@ export class ServerClock {
   }
 
   /**
-   * Updates the estimates (newest stamp, lag of stamps behind `Date`, resolution of stamps) with the stamp `at`, in epoch ms, to which
-   * `#correctionMs` has already been added.
+   * Updates the estimates (newest stamp, smallest lag of stamps behind `Date`, resolution of stamps) with the stamp `at`, in epoch ms, to
+   * which `#correctionMs` has already been added. A stamp later than `Date` does not count yet: the newest of these is stored in `#ahead`
+   * until `Date` has passed it.
    */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {

@@ -29,12 +29,14 @@ interface NegotiationStart {
  * 3. With a window of a minute. If the server accepts it, only long windows are refused, and the maximum length of windows is halved.
  * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other.
  *
- * If the requests with dates fail without being refused, the date format may still be the cause. It takes a minute to give up each format.
- * In the meantime the list is reported as one without dates, the offset is not measured, and fewer formats are tried: in the documented
- * notation of dates all ways to end a window, in each other notation only one.
+ * A date format is a notation of dates together with a kind of window end. If requests with dates fail without being refused (by server
+ * errors or timeouts), the format may still be the cause, but each trial takes a minute. Therefore the list is reported as one without
+ * dates when these trials begin, the offset is not measured, and fewer formats are tried: the documented notation with every kind of window
+ * end, each other notation with only one.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns Whether `dates` was changed. If not, the server now accepts the refused request.
+ * @returns True if `dates` was changed: it has what the server accepts or, if the server accepted nothing, marks the list as one without
+ * dates. False if the server now accepts the refused request.
  */
 export function* dateNegotiation(
   dates: ListDates,

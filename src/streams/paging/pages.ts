@@ -332,7 +332,11 @@ class Scan {
     return BEGINNING;
   }
 
-  /** Whether the scan treats this page as the last of the list, whatever the server claims. Calls `tell` with each trouble detected. */
+  /**
+   * Whether the scan ends at this page. This is normally what the response says. But the scan continues after a short page if the total
+   * shows that records follow, and it ends although the response names a next page if pages bring no new records. Calls `tell` with each
+   * trouble detected.
+   */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
     const { total } = answer;

@@ -11,7 +11,8 @@ export interface ScanCounts {
   readonly beganAt: number | null;
   /**
    * When the newest page was requested, in epoch ms on the server's clock. If the server sends no `Date` header, it is a time of the local
-   * clock: the start of the sweep for its first page, and for any later page the time at which that page was processed.
+   * clock: for the first page of a sweep, when the sweep began; for any later page, when the page was processed. Null before the first
+   * page.
    */
   readonly endedAt: number | null;
   /** Highest list offset read so far. */

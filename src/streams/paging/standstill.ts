@@ -9,7 +9,10 @@ import type { Anchor } from './anchors.ts';
 
 /** The fields that scans ignore when they compare a record with an earlier version: fields configured or detected as volatile. */
 export interface LeftOut {
-  /** Returns all ignored fields, as sorted JSON Pointers. */
+  /**
+   * Returns the sorted JSON Pointers of all fields that scans ignore when they compare a record with an earlier version of it: configured
+   * and detected volatile fields.
+   */
   readonly fields: () => readonly string[];
   /**
    * Adds fields to the ignored ones, because they were detected to differ in every response. Fields that were not ignored before are

@@ -20,7 +20,10 @@ import type { WorkOutcome } from './start-log.ts';
 
 /** Options of {@link tokenBucket}, read once when the bucket is created. */
 export interface TokenBucketOptions {
-  /** Maximum number of requests (or other values) that may start within any period of `windowMs`: an integer, at least 1. */
+  /**
+   * Maximum number of starts within any period of `windowMs`: an integer, at least 1. A start is a request that begins, or a stream value
+   * that the limit lets pass.
+   */
   readonly capacity: number;
   /** Length of the quota's window, in ms; more than 0. */
   readonly windowMs: number;
@@ -82,8 +85,9 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start. The start counts against the quota until
-   * one window after the end of `work`. If this function is undefined, a start counts for one window from the beginning of `work`.
+   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start. The start counts against the quota while
+   * `work` runs, and then for about one window; {@link during} says exactly how long. If this function is undefined, a start counts for one
+   * window from the beginning of `work`.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
@@ -91,12 +95,14 @@ export interface Limit {
 /**
  * Waits until `limit` allows a request to start, then subscribes to `work`, which sends the request. Emits what `work` emits.
  *
- * The start counts against the quota while `work` runs, because it is not known when the request arrives at the server. After the end of
- * `work` it counts as follows (see `StartLog`; a limit without {@link Limit.during} counts it for one window from its beginning):
+ * The start counts against the quota while `work` runs, because it is not known when the request arrives at the server. When `work` has
+ * ended, the start counts for one more quota window (`windowMs`), which begins:
  *
- * - If `work` completed: for one window, which begins at that end, or earlier by up to the estimated minimum latency.
- * - If `work` failed or was unsubscribed: for one window, which begins the bucket's `lateMs` after that end.
- * - If the server does not count the request: not at all.
+ * - if `work` completed: at its end, or earlier by at most the estimated minimum latency;
+ * - if `work` failed or was unsubscribed: `lateMs` (an option of the token bucket) after its end.
+ *
+ * If the server does not count the request, the start stops counting when `work` ends. If `limit` has no {@link Limit.during}, none of this
+ * applies: the start counts for one quota window from the beginning of `work`.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
