@@ -49,7 +49,7 @@ export interface ServeAccountOptions {
    * first value must get the value too.
    */
   readonly stop$: Observable<unknown>;
-  /** Each value starts the next poll for new changes of every list: see {@link Task.pollNow$}. */
+  /** Each value ends the pause of every list before its next poll for new changes: see {@link Task.pollNow$}. Default: none. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;

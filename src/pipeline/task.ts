@@ -22,7 +22,10 @@ export interface Task {
    * account's lists over the interval. Default 1.
    */
   readonly phase?: number;
-  /** Each value starts the next poll for new changes as soon as the quota allows. Default: none. */
+  /**
+   * Each value ends the pause before the next poll for new changes, which starts as soon as the quota allows. A value during a running poll
+   * has no effect. Default: none.
+   */
   readonly pollNow$?: Observable<unknown> | undefined;
 }
 

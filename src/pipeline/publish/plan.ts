@@ -44,13 +44,19 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
-   * Effect of the batch. `commit`: messages are committed to Kafka, and images and `notes` are stored. `keep`: only `notes` are stored.
-   * `nothing`: neither.
+   * Effect of the batch. `commit`: the cursor and the messages, if there are any, are committed to Kafka in one transaction, and images and
+   * `notes` are stored. `keep`: only `notes` are stored. `nothing`: neither.
    */
   readonly action: 'commit' | 'keep' | 'nothing';
-  /** Keys of records of which two overlapping reads showed different content. These records are requested again at once. */
+  /**
+   * Keys of records of which two overlapping reads showed different content. If the list has dates and can return single records, these
+   * records are requested again at once; otherwise the next sweep reads them.
+   */
   readonly undecided: readonly string[];
-  /** Records that the API returned in an earlier state than the published one. They are requested again later. */
+  /**
+   * Records that the API returned in an earlier state than the published one. If the list has dates and can return single records, they are
+   * requested again after a while; otherwise a later poll or sweep reads them.
+   */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
@@ -177,8 +183,8 @@ function payloadDigestsOf(
 }
 
 /**
- * Forms runs (adjacent records that the next sweep recognizes as a unit) from records of a sweep's page. A record becomes part of a run if
- * it will equal its stored image once the batch is committed, and if this sweep did not read it as part of a run already.
+ * Returns new runs: groups of adjacent records of a sweep's page, which the next sweep recognizes as a unit. Only records that will equal
+ * their stored images once the batch is committed are used, and only if this sweep has not read them as part of a run already.
  */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
@@ -320,8 +326,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Begins the list's first sweep and returns its progress: the initial snapshot counts as that sweep. Called with the first page of the
- * snapshot that this process reads. The sweep is `interrupted` if an earlier process has read pages of the snapshot.
+ * Begins the sweep as which the initial snapshot counts, and returns its progress. `interrupted` is set if the page is not at the beginning
+ * of the list: then an earlier process has read the pages before it.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

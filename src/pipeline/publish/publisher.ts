@@ -22,8 +22,8 @@ export interface PublisherOptions extends PlannerOptions {
 }
 
 /**
- * Longest time between two commits of the cursor, in ms, when there are no events. If it is too small, there are needless transactions. If
- * it is too large, a restart repeats more polls.
+ * Time since the last commit, in ms, after which the next batch is committed even if it has no messages, so that Kafka has a recent cursor.
+ * If it is too small, there are needless transactions. If it is too large, a restart repeats more polls.
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
@@ -41,7 +41,7 @@ export class Publisher {
   readonly #planOf: ReturnType<typeof planner>;
   readonly #certificates: Certifier;
   #progress: TaskProgress;
-  /** Time of the last commit on the scheduler's clock, in ms. */
+  /** Time of the last commit, in ms on the scheduler's clock; before the first commit, the time at which this object was created. */
   #committedAt: number;
   #hasEnded = false;
 
@@ -79,7 +79,10 @@ export class Publisher {
     this.#hasEnded = true;
   }
 
-  /** Whether a batch without changes has to be committed because the committed cursor is too old. */
+  /**
+   * Whether a batch has to be committed even if it has no messages, because the last commit is too long ago. False if a certificate follows
+   * the batch: it is committed together with the cursor.
+   */
   #isCommitDue(batch: ReadBatch): boolean {
     const graceMs = completesScan(batch) ? 0 : SCAN_END_GRACE_MS;
     const dueAt = this.#committedAt + COMMIT_CURSOR_EVERY_MS + graceMs;

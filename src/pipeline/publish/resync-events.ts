@@ -32,7 +32,7 @@ export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
   /** Id of the resync request in progress; undefined if there is none. */
   #id: string | undefined;
-  /** Number of events committed for the resync request so far. */
+  /** Number of events for the resync request so far, including those of the batch that is about to be committed. */
   #events = 0;
   readonly #republishedKeys = new Set<string>();
 
@@ -41,12 +41,13 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns `r` events for the records of a batch: at most one for each key in a resync. An event has the newest published image, with the
-   * changes of this batch, but with volatile fields as they were read. These records get no event:
+   * Returns `r` events for the records of a batch. An event has the newest published image, with the changes of this batch, but with
+   * volatile fields as they were read. These records get no event:
    *
    * - records last modified before the `since` of the resync request;
    * - records that this batch publishes for the first time;
-   * - records without a published image, because overlapping reads left their content undecided.
+   * - records without a published image, such as those whose content overlapping reads left undecided;
+   * - records that are still remembered as republished for this request (see {@link MAX_REMEMBERED}).
    */
   republish(
     step: ResyncStep,
