@@ -28,8 +28,8 @@ export interface DateChecksOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe after the start of a process, in ms: the process uses its first requests to read records. If it is too large,
- * more polls are repeated when the date parameters are wrong.
+ * Delay of the first probe after polls begin, in ms: a process uses its first requests to read records. If it is too large, more polls are
+ * repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
 /**
@@ -50,11 +50,14 @@ export class DateChecks {
   readonly probes$: Observable<RefetchBatch>;
   readonly #options: DateChecksOptions;
   readonly #suspect$ = new Subject<void>();
-  /** Modification time of a change that polls missed, in epoch ms. The next probe tests the date parameters with this time. */
+  /**
+   * Modification time of a change that polls missed, in epoch ms, with which the next probe tests the date parameters. Undefined if there
+   * is none that has not been tested yet.
+   */
   #missedStamp: number | undefined;
   /**
-   * Time, in epoch ms, from which polls read again if a probe finds that the date parameters were misinterpreted. It is the start of the
-   * poll window that was to come next when a probe last confirmed the meaning of the parameters. Undefined before the first confirmation.
+   * Start, in epoch ms, of the poll window that was to come next when a probe last confirmed the meaning of the date parameters. If a later
+   * probe finds another meaning, polls restart there. Undefined before the first confirmation.
    */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
@@ -92,10 +95,11 @@ export class DateChecks {
   /**
    * Applies the finding of a probe (a test of the list's date parameters):
    *
-   * - If the parameters have the meaning that was known when the probe began (`before`), stores `since` as the time at which polls begin
-   *   again if they have to be restarted later. `since` is the start of the next poll window when the probe began, in epoch ms.
+   * - If the parameters still have the meaning `before`, which was known when the probe began, sets `#rightSince` to `since`: the start of
+   *   the poll window that was next at that time, in epoch ms.
    * - If they have another meaning, or the server ignores them, restarts polls.
-   * - If two probes in a row returned no records, restarts polls with the next date format.
+   * - If at least two probes in a row returned no records, restarts polls with the next date format. Does nothing if polls by date have
+   *   already been given up.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;

@@ -37,8 +37,8 @@ export function datedScan(
 }
 
 /**
- * Operator for a scan of windows of dates. If the API refuses a request with dates, it frees that request's page slot (capacity for one
- * page) and continues with `fullScan` instead.
+ * Operator for a scan of windows of dates. If a request with dates is refused, or still fails after retries, it frees that request's page
+ * slot (capacity for one page) and continues with `fullScan` instead.
  */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,
@@ -52,8 +52,9 @@ export function orFullScan(
 }
 
 /**
- * Returns the reason why a request with dates failed for good; undefined for errors other than such failures. The cause may also be the API
- * itself, the API key or the token: only a request without dates shows whether the dates are the cause.
+ * Returns why a request with dates has finally failed: the API refused it, or retries were given up. Undefined for any other error, such as
+ * one that may pass with a retry. The dates may be the cause, but also the API itself, the API key or the token: only a request without
+ * dates shows which.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

@@ -85,9 +85,10 @@ const DATE_BOUND_MARGIN_MS = 1_000;
  * Reads one list from the API, with concurrent streams of requests (lanes):
  *
  * - the initial snapshot;
- * - polls, if the list supports dates;
+ * - polls and probes of the date parameters, if the list supports dates;
  * - after the snapshot, recurring full scans (sweeps) and requested resyncs;
- * - single records, if they can be requested by key: those of which reads showed different versions, and those that a sweep did not show.
+ * - single records, if they can be requested by key: those whose content is uncertain after other reads, and those that a sweep did not
+ *   show.
  */
 export class ListReads {
   /** Results of all reads of the list, in the order of their arrival; never completes. */
@@ -144,7 +145,10 @@ export class ListReads {
       : others$;
   }
 
-  /** Requests a single record by its key, at once or at the time in `later`: see {@link Refetches.refetch}. */
+  /**
+   * Requests a single record by its key, at once or at the time in `later`: see {@link Refetches.refetch}. Does nothing for a list without
+   * dates.
+   */
   refetch(key: string, later?: ScheduledRefetch): void {
     this.#refetches?.refetch(key, later);
   }
@@ -239,9 +243,10 @@ export class ListReads {
   }
 
   /**
-   * Whether a poll window that begins at `from` (epoch ms) includes every change made during the snapshot. True if the newest modification
-   * time seen is `from` or later. An earlier one means that the server's modification times lag behind its clock: changes during the
-   * snapshot may then have times before `from`.
+   * Whether a poll window that begins at `from` (epoch ms) can be relied on to include every change made during the snapshot. True if the
+   * newest modification time seen is `from` or later. An earlier one means that the server's modification times lag behind its clock:
+   * changes during the snapshot may then have times before `from`. If no modification time has been seen, `from` has to be before any time
+   * that a change during the snapshot can have.
    */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;

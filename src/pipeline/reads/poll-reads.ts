@@ -61,9 +61,9 @@ const AN_HOUR_MS = 3_600_000;
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of consecutive failed scans (of the polls for new changes, or of the lookback polls) after which polls are given up for a while. A
- * failed scan counts only if the first page of its window succeeds when it is requested again, which shows that the server is available.
- * If this value is too small, an outage during a single scan ends polls.
+ * Number of consecutive failed scans of one chain (the polls for new changes, or the lookback polls) after which polls are given up for a
+ * while. A scan counts as failed only if its window is accepted when it is requested again, so that no other date format is needed. If this
+ * value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 /**
@@ -95,15 +95,18 @@ export class PollReads {
   readonly unpolled$: Observable<boolean> = this.#unpolled$;
   readonly #restart$ = new Subject<void>();
   /**
-   * Starts of poll windows before the lookback is subtracted, in epoch ms on the server's clock: of the first window (`first`) and of the
-   * next one (`since`). Infinite until polling begins.
+   * Starts of poll windows, in epoch ms on the server's clock, before the lookback is subtracted: `first` of the first window of this
+   * process, `since` of the next one. Until polls begin, `first` is Infinity and `since` is -Infinity.
    */
   #windowStarts = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
+  /**
+   * Server time at which the last completed poll for new changes began, in epoch ms; -Infinity before. The windows of the polls so far
+   * cover the time from `first` of `#windowStarts` up to this time.
+   */
   #polledAt = -Infinity;
   /**
-   * Number of consecutive failed scans: of the polls for new changes (`newest`), and of the lookback polls, which read older changes again
-   * (`back`). At {@link MAX_FAILED_SCANS} polls are given up.
+   * Number of consecutive failed scans of the polls for new changes (`newest`) and of the lookback polls, which read older changes again
+   * (`back`). Polls are given up when one of the two reaches {@link MAX_FAILED_SCANS}.
    */
   readonly #failedScans = { newest: 0, back: 0 };
   /** Number of times that polls were given up and paused since the last completed scan. Determines the length of the next pause. */
@@ -165,9 +168,13 @@ export class PollReads {
   }
 
   /**
-   * Polls until the list's dates turn out to be of no use. Then begins again after a pause, or emits nothing more if another attempt would
-   * be of no use either. This is a loop (`repeat`), not a recursion: a list can refuse polls every hour for months, and each nested attempt
-   * would occupy more memory.
+   * Polls, and begins again when {@link #chains} has completed because polls failed:
+   *
+   * - after a pause, if requests with dates are refused or fail in every format;
+   * - only when `#restart$` emits, if the list ignores dates or returns no records for them;
+   * - otherwise at once.
+   *
+   * A loop (`repeat`) and not a recursion: a list can refuse polls every hour for months, and each nested attempt would occupy more memory.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
     return defer(() => {
@@ -188,8 +195,8 @@ export class PollReads {
   }
 
   /**
-   * Polls for new changes, and for changes that became visible late. If a poll fails, perhaps because of its dates, looks for a date format
-   * that works.
+   * Polls for new changes, and for changes that became visible late. If requests with dates fail for good, looks for a date format that
+   * works, then completes.
    */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, open, spacingMs, catchesUp } = this.#options;
@@ -243,8 +250,9 @@ export class PollReads {
   }
 
   /**
-   * Finds a date format that the list accepts, by test requests; then completes. Errors if the list also refuses requests without dates.
-   * Called when the scan of a poll window was given up: the API refused its requests, or they still failed after retries.
+   * Tries date formats by test requests until the list accepts one or none is left; then completes. Errors if the list also refuses
+   * requests without dates. Called when the scan of a poll window was given up: the API refused its requests, or they still failed after
+   * retries.
    */
   #negotiating(
     window: Window,

@@ -13,9 +13,8 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription, as soon as polls have read all changes made before the subscription. That is the case when the chain
-   * `newest`, and the chain `back` if it has ever begun, have each completed a scan that began after the subscription, and the last pages
-   * of these scans have been emitted.
+   * Emits once per subscription, when polls have read all changes made before the subscription: the chain `newest`, and the chain `back` if
+   * it has ever begun, have each completed a scan that began after the subscription, and the last pages of these scans have been emitted.
    */
   readonly pollsCompleted$: Observable<unknown>;
 

@@ -14,8 +14,8 @@ import type { PageLane } from '../../account/page-lane.ts';
 export interface ReadResult extends SplitPage {
   readonly span: Span;
   /**
-   * Limits on the age of the response's content: `asOf`, the earliest time at which the server can have read it, and `staleMs`, its maximum
-   * age at the request, both in ms. Undefined for a batch without a response.
+   * Limits on the age of the response's content: `asOf`, the earliest time at which the server can have read it (ms on the local clock),
+   * and `staleMs`, its maximum age in ms when the request was sent. Undefined for a batch without a response.
    */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
@@ -43,11 +43,14 @@ export interface SnapshotBatch extends ReadResult {
   readonly page: ScanPage;
   /** Progress of the initial snapshot after the commit of this page. */
   readonly snapshot: InitialSnapshot;
-  /** Whether the snapshot reads the whole list. It then counts as the first sweep (recurring full scan). */
+  /**
+   * Whether the snapshot requests the whole list from its beginning, so that it counts as the first sweep (recurring full scan). False with
+   * `START_FROM`, unless the list has no dates.
+   */
   readonly isFullScan: boolean;
   /**
-   * Whether the scan has read the list reliably so far. False after a mismatch with the list's total, a changed order, records that moved
-   * between pages, a server limit on the list's length, an unreadable record or a stale response.
+   * Whether the scan can still count as one that read every record. False after a trouble in `INCONSISTENT` (such as fewer records than the
+   * list's total), an unreadable record, or a stale response.
    */
   readonly isConsistent: boolean;
 }
@@ -90,7 +93,7 @@ export interface RefetchBatch extends ReadResult {
 export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
-  /** The page; undefined if a single record was requested, or if the resync failed. */
+  /** The page; undefined for a single record, and for a batch that has only the outcome. */
   readonly page?: ScanPage;
 }
 
@@ -127,7 +130,9 @@ export function sweptParts(batch: ReadBatch): readonly PagePart[] {
   return page ? recordsOf(page.answer).parts : [];
 }
 
-/** Whether the batch is the last one of an initial snapshot, a poll or a sweep. */
+/**
+ * Whether the batch is the last one of an initial snapshot, a poll for new changes or a sweep. Always false for lookback polls and resyncs.
+ */
 export function completesScan(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.snapshot.done;
   if (batch.lane === 'poll') return batch.since !== undefined;

@@ -26,8 +26,8 @@ export interface ResyncReadsOptions {
 }
 
 /**
- * Reads the records for resync requests (requests to publish records again). An API error that is not transient fails only the resync
- * request during which it occurs.
+ * Reads the records for resync requests (requests to publish records again). An error that concerns only this list, such as a refusal of
+ * the API, fails only the resync request during which it occurs.
  */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, singleLists, lane, onBegin } = options;

@@ -5,8 +5,8 @@ import type { PageLane } from '../../account/page-lane.ts';
 import type { Task } from '../task.ts';
 
 /**
- * First pause before reads that the API has refused are tried again, in ms. Later pauses grow up to {@link MAX_MS}. If this value is too
- * small, requests are wasted on refusals.
+ * Upper bound of the first pause, in ms, before reads that the API has refused are tried again. The pause itself is random. The bound
+ * doubles with each refusal in a row, up to {@link MAX_MS}. If this value is too small, requests are wasted on refusals.
  */
 const FIRST_MS = 30_000;
 const MAX_MS = 10 * 60_000;

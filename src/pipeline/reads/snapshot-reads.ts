@@ -27,8 +27,8 @@ export interface SnapshotReadsOptions {
 
 /**
  * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. With
- * `START_FROM` it requests only the records that were modified since then. If the list refuses the dates, or returns no records for them,
- * the snapshot begins again with all records.
+ * `START_FROM`, in a list with dates, it requests only records modified since about that time. If the list refuses the dates, or returns no
+ * records for them, the snapshot begins again with all records.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
@@ -37,16 +37,16 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Emits the start of the first poll window, in epoch ms, once this or an earlier process has read a page of the snapshot. The start is
-   * early enough for the window to include every change during the snapshot.
+   * Emits the start of the first poll window, in epoch ms: on subscription if this or an earlier process has read a page of the snapshot,
+   * and again with each page. The start is early enough for the window to include every change during the snapshot.
    */
   readonly pollStart$: Observable<number> = this.#pollStart$;
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void> = this.#done$;
   /**
-   * Whether the snapshot was begun with requests for all records of the list, because `START_FROM` is not set or the list has no dates.
-   * False if it was begun with the window from `START_FROM` on, even if that window turns out to be useless and all records are then
-   * requested.
+   * Whether the snapshot requests all records from its beginning: `START_FROM` is not set, or the list has no dates. If false, it begins
+   * with the window from `START_FROM` on. The value stays false if that window turns out to be useless and all records are requested after
+   * all.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
@@ -83,10 +83,10 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the records for the initial snapshot: the whole list, or with `START_FROM` a window of modification dates that ends now. The
-   * window begins earlier than `START_FROM`, because the server may read dates in another time zone; older records are filtered out later.
-   * If the list refuses the window or returns no records for it, the whole list is scanned: some servers do not support windows that end in
-   * the future or begin long ago.
+   * Scans the records for the initial snapshot: the whole list, or with `START_FROM` a window of modification dates up to the present. To
+   * include all records in whatever time zone the server reads dates, the window begins earlier than `START_FROM` and ends two days in the
+   * future; older records are filtered out later. If the list refuses the window or returns no records for it, the whole list is scanned:
+   * some servers do not support windows that end in the future or begin long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;

@@ -10,9 +10,9 @@ import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
  *
  * @param certifyJobs Returns the pending requests for certificates of full scans that a finished sweep fulfils. Called at the end of each
  * sweep.
- * @param hold Keeps the read of a sweep's page open on the list's logical clock until the returned function is called. Until then, the
- * records that overlapping reads show are remembered, so that the sweep does not delete them. Undefined if records can be requested by key:
- * such a request itself shows whether a record is absent.
+ * @param hold Keeps the read of a sweep's page open on the list's logical clock, until the function that it returns is called. While the
+ * read is open, the list remembers which records overlapping reads have shown, so that the sweep does not delete them. Undefined if records
+ * can be requested by key: such a request itself shows whether a record is absent.
  */
 export function sweepBatch(
   lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
@@ -20,9 +20,9 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Ends the read of the sweep's newest page on the list's logical clock; undefined if `hold` is not given or no page has been read yet.
-   * The read stays open after the page has been committed, because the sweep's steps of kind `absent` refer to it. Called at the next page
-   * or at the end of the sweep.
+   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock. Called at the next page or at the end of
+   * the sweep, and not at the commit of the page, because the sweep's steps of kind `absent` refer to the read. Undefined if `hold` is not
+   * given or no page has been read yet.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
