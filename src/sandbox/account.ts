@@ -49,10 +49,10 @@ export interface SandboxAccount {
    * Advances an order by one step, such as paying, packing, shipping or delivering.
    *
    * @returns the name of the step, or undefined if the order is complete and nothing changed.
-   * @throws RangeError if there is no such order.
+   * @throws RangeError if there is no such order, or if the order lacks the fields that the steps rely on, as after `replaceText`.
    */
   advance(orderNumber: number): string | undefined;
-  /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
+  /** Creates a random record, with the fields of `partial` in place of generated ones. @returns the record's key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
   /**
    * Deletes a record.
@@ -68,7 +68,10 @@ export interface SandboxAccount {
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void;
-  /** Makes `count` seeded random changes at once, across all lists that have records. */
+  /**
+   * Makes `count` seeded random changes at once, spread over all lists: alters records, and creates and deletes some. In a list that has no
+   * record to alter, it creates one.
+   */
   changeSome(count: number): void;
   /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
@@ -76,8 +79,8 @@ export interface SandboxAccount {
    * Adds a field to records that do not have it: at once to `options.existing` records, and to every record that is later created or
    * changed.
    *
-   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created. If
-   * the path leads to an array, a number selects one element; otherwise the rest of the path applies to every element.
+   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Objects on the path that are missing or
+   * null are created. If the path leads to an array, a number selects one element; otherwise the rest of the path applies to every element.
    * @returns a function that ends the addition: a record then loses the field when it is next changed. Patches of `change` never see the
    * field.
    * @throws RangeError if a name in the path is empty.
@@ -94,8 +97,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored. The record stays at the same index in the list, and is
-   * still found by its key: by the query parameter `orderNumber` and by the sandbox's method `truth`.
+   * Serves a record without its key field until the key is restored. In a list that is served in key order, the record stays at the same
+   * index. It is still found by its key: by the sandbox's `truth`, and an order also by the query parameter `orderNumber`.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.
@@ -122,7 +125,10 @@ export interface ServedAccount {
   readonly api: SandboxApi;
   readonly arrivals: Arrivals;
   readonly faults: Faults;
-  /** Cache for the fault `cached`: list responses by request, with the time at which each was cached, in epoch ms by the server's clock. */
+  /**
+   * List responses that the fault `cached` has stored, by list and query string. `at`: when the response was stored, in epoch ms by the
+   * server's clock.
+   */
   readonly cachedPages: BoundedMap<string, ApiResponse & { readonly at: number }>;
   readonly controls: SandboxAccount;
 }

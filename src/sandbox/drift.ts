@@ -35,14 +35,14 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
 }
 
 /**
- * Applies drift rules to the text of each record that is served. The stored text stays as it is; random changes of records, and the steps
- * of an order's life, alter the stored text itself.
+ * Applies drift rules to each new version of a record before it is served, and stores the text of the version without drift. Random changes
+ * of records, and the steps of an order's life, start from the text without drift.
  */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
   /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */
   readonly #keyless = new Map<string, number>();
-  /** Stored JSON texts of the records whose served text differs from the stored one, by list and id. */
+  /** JSON texts without drift of the records whose served version is altered by drift, by list and id. */
   readonly #plain = new Map<string, string>();
 
   /**
@@ -54,7 +54,10 @@ export class Drift {
     return () => void rules.delete(rule);
   }
 
-  /** Removes a record's key field (`by` 1), or undoes one removal (`by` -1). The field is served once no removal is left. */
+  /**
+   * Removes a record's key field (`by` 1), or undoes one removal (`by` -1). The field is served once no removal is left. Takes effect when
+   * {@link serve} is next called for the record.
+   */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
     const name = recordId(resource, id);
     const times = (this.#keyless.get(name) ?? 0) + by;
@@ -69,8 +72,8 @@ export class Drift {
   }
 
   /**
-   * Applies the list's drift rules (simulated changes of the form of records, such as a renamed field) to `text`, the JSON text of a new
-   * version of a record, and returns the text to serve. If the returned text differs from `text`, `text` is stored for {@link plain}.
+   * Applies the list's drift rules (such as an added field), and the removal of the key field, to `text`: the JSON text of a new version of
+   * a record. Returns the text to serve. If the returned text differs from `text`, `text` is stored for {@link plain}.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
@@ -80,8 +83,8 @@ export class Drift {
   }
 
   /**
-   * Returns the JSON text of a record's newest version before drift (drift rules, or the removal of the key field) altered it. Undefined if
-   * drift does not alter it.
+   * Returns the JSON text of a record's newest version as it was before drift (drift rules, or the removal of the key field) altered it.
+   * Undefined if drift has not altered that version.
    */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
@@ -135,7 +138,7 @@ export function parsePath(path: string): readonly string[] {
 
 /**
  * Alters, in place, the field at a path. If the path leads to an array, a number selects one element; otherwise the rest of the path
- * applies to every element. Missing objects on the path are created if `alter` returns a value for the field.
+ * applies to every element. Objects on the path that are missing or null are created if `alter` returns a value for the field.
  *
  * @param alter Receives undefined for a missing field, and returns undefined to leave the field unchanged.
  * @returns whether anything was altered.

@@ -13,7 +13,10 @@ export type FaultSpec = FaultKind & {
   readonly probability?: number;
   /** Limits the fault to requests whose page contains the record with this key. Default: all requests. */
   readonly holding?: RecordKey;
-  /** The fault affects only requests with a `pageSize` above this number. Default: no such condition. */
+  /**
+   * Affects only requests with a `pageSize` above this number; a request without `pageSize` counts as one with 1000. Default: no such
+   * condition.
+   */
   readonly pageSizeOver?: number;
   /** Affects only requests with an `offset` of at least this number. Default: no such condition. */
   readonly offsetFrom?: number;

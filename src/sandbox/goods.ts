@@ -122,7 +122,7 @@ export function makeStock(sku: string, wine: Wine, random: Random): JsonObject {
   };
 }
 
-/** Changes an inventory record at random, by a sale, a delivery or a reservation. */
+/** Changes the quantities of an inventory record at random: a sale or a delivery, and a new number of reserved items. */
 export function alterStock(item: JsonObject, random: Random): void {
   const onHand = Number(item.quantity_on_hand) || 0;
   item.quantity_on_hand = random.chance(0.15)

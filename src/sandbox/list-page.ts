@@ -113,7 +113,10 @@ interface Selection {
   readonly limit: number;
   readonly sort: Sort;
   readonly window?: DateWindow;
-  /** Seed that orders records with the same `updated_at` at random. Undefined orders them by key. */
+  /**
+   * Seed of a random order of records with the same `updated_at`, for the sorts `updated-asc` and `updated-desc`. If it is undefined, such
+   * records are ordered by key.
+   */
   readonly shuffle?: number;
   readonly hidden?: (id: number) => boolean;
 }
@@ -243,8 +246,8 @@ export interface Pagination {
 }
 
 /**
- * Computes the pagination. `page_size` is the requested size and pages are counted from 1. For a list offset that is not a multiple of the
- * page size, `current_page` is rounded down.
+ * Computes the pagination. `page_size` is `pageSize`, even if the page has fewer records. Pages are counted from 1. For a list offset that
+ * is not a multiple of the page size, `current_page` is rounded down.
  */
 export function paginationOf(offset: number, pageSize: number, total: number): Pagination {
   const pagesRemaining = Math.max(0, Math.ceil((total - offset - pageSize) / pageSize));

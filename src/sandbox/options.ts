@@ -111,17 +111,21 @@ export interface SandboxOptions {
   readonly accounts?: number;
   /** Seed of the generated records, random changes and random faults: equal seeds produce equal data, changes and faults. Default 1. */
   readonly seed?: number;
-  /** API key that the login of the first account accepts; the second account has `sandbox-key-2`, and so on. Default `sandbox-key`. */
+  /**
+   * API key that the login of the first account accepts. The keys of further accounts have `-2`, `-3` and so on appended. Default
+   * `sandbox-key`.
+   */
   readonly apiKey?: string;
   /** Initial number of records of each list, up to 16,000,000. Lists that the object does not name have their default number. */
   readonly records?: Partial<Readonly<Record<Resource, number>>>;
   /** Time before which all initial records were created and updated, in epoch ms. Default: the last midnight (UTC) before the start. */
   readonly historyEndsAt?: number;
-  /** Rate of random changes, per second. Default 0: no random changes. */
+  /** Number of random changes per second, in each account. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes after which the form of the data changes: a list gets a new field, numbers in a field become text, a record
-   * loses its key, or a page repeats some records. If an added or converted field is chosen again, it returns to normal. Default 0: never.
+   * Number of an account's random changes from one change of the form of its data to the next: a list gets a new field, numbers in a field
+   * become text, a record loses its key, or a page repeats some records. If an added or converted field is chosen again, it returns to
+   * normal. Default 0: the form never changes.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */
@@ -145,9 +149,12 @@ export interface SandboxOptions {
    * never.
    */
   readonly wrongIndexMs?: number;
-  /** Maximum number of list requests in any window of `windowMs`. Default 100. */
+  /**
+   * Maximum number of requests to a list (with `quotaScope` `key`: to all lists together) in any window of `windowMs`, for each account.
+   * Default 100.
+   */
   readonly quotaPerMinute?: number;
-  /** Maximum number of logins in any window of `windowMs`. Default 10. */
+  /** Maximum number of logins of an account in any window of `windowMs`. Default 10. */
   readonly loginQuotaPerMinute?: number;
   /** Length of the sliding window of the quotas for list requests and for logins, in ms. Default 60,000. */
   readonly windowMs?: number;

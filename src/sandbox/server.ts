@@ -147,8 +147,8 @@ export class Server {
   }
 
   /**
-   * Returns the cached response to an earlier identical request. Without one, returns the API's response and caches it if its status is
-   * 200.
+   * Returns the cached response to an identical request that arrived less than `ms` ago. If there is none, returns the API's response, and
+   * caches it if its status is 200.
    */
   async #cached(
     name: string,

@@ -93,7 +93,7 @@ export class RecordStore {
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
-  /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
+  /** Creates a random record, with the fields of `partial` in place of generated ones. @returns the record's key. */
   create(resource: Resource, partial: JsonObject = {}): RecordKey {
     const table = this.table(resource);
     const id = table.issue();
@@ -160,8 +160,8 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text for the record from now on; drift rules (such as added fields) no longer alter it. Any valid JSON is
-   * accepted.
+   * Serves exactly this JSON text for the record until its next change; drift rules (such as added fields) do not alter it. Any valid JSON
+   * is accepted.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */

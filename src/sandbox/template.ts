@@ -85,8 +85,9 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms. A template stores each time of its source record in the years 2200 to 2299 as
-   * a distance from this time, and replaces it in the copies. No other text of a source record looks like a time in these years.
+   * Creation time of a template's source record, in epoch ms: the beginning of the year 2200. A template stores each time from 2200 to 2299
+   * in the source record as its distance from this creation time. In a copy, the distance is added to the copy's creation time. No other
+   * text of a source record looks like a time in these years.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -117,7 +118,10 @@ interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the texts of times begin, such as `2024-05-01T12:34:56.789Z`. */
   readonly places: readonly number[];
-  /** Time from the record's creation to each time at `places`, in ms. NaN marks `updated_at`, which each generated record sets anew. */
+  /**
+   * How much later than the record's creation each of the times at `places` is, in ms. NaN stands for `updated_at`, which is given for each
+   * copy.
+   */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }

@@ -36,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead Head start of the first random change, as a fraction (0 to 1) of the interval between two changes. It differs between
-   * accounts, so that their records do not change at the same moments.
+   * @param lead Fraction (0 to 1) of the interval between two changes that counts as passed already when random changes begin. It differs
+   * between accounts, so that their records do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
