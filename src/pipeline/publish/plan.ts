@@ -245,7 +245,10 @@ function newestStampOf(
   return newest;
 }
 
-/** Updates a sweep's lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose events are too large. */
+/**
+ * Updates a sweep's two lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose events are too large.
+ * Adds the keys of the batch, and removes those whose records the batch has shown or published.
+ */
 function withKeyOutcomes(
   sweep: SweepProgress,
   { read, same, undecided, unconfirmed }: Difference<ComparedBatch>,

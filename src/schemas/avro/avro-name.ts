@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
 /**
- * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro. The hash suffix of a name that is
- * taken is not counted. JSON names that are valid in Avro may be longer.
+ * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro. A `_` put before the name, and the
+ * hash appended to a name that is taken, are not counted. JSON names that are valid in Avro may be longer.
  */
 const MAX_LENGTH = 100;
 
@@ -17,10 +17,10 @@ export function isAvroName(text: string): boolean {
 }
 
 /**
- * Returns a valid Avro name for any text, such as a name in JSON. A valid text is returned unchanged. In any other text the accents are
- * removed, and `_` replaces each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). If
- * the name is taken, a hash is appended. So the result depends on the text and on whether the name was taken, not on the number of similar
- * names before it.
+ * Returns a valid Avro name for any text, such as a name in JSON. A valid text is used as it is. In any other text the accents are removed,
+ * `_` replaces each character that Avro does not allow, and `_` is put before a leading digit (`Prix été (€)` becomes `Prix_ete____`, `2nd`
+ * becomes `_2nd`). If the name is taken, a hash is appended to it. So the result depends on the text and on whether the name was taken, not
+ * on the number of similar names before it.
  *
  * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.
  */

@@ -20,7 +20,7 @@ export class AvroOutput {
     return value;
   }
 
-  /** Writes a single byte: an encoded boolean, or the encoded index of a union's branch. */
+  /** Writes a single byte: an encoded boolean, the encoded index of a union's branch, or a byte of a decimal. */
   byte(value: number): void {
     this.#room(1);
     this.#bytes[this.length++] = value;
@@ -62,7 +62,7 @@ export class AvroOutput {
     this.length += value.length;
   }
 
-  /** Writes a string. Returns false, with nothing written, for a lone surrogate, which UTF-8 can't represent. */
+  /** Writes a string. Returns false, with nothing written, if the text has a lone surrogate, which UTF-8 can't represent. */
   string(text: string): boolean {
     const { length } = text;
     if (length > SHORT_TEXT) return this.#longString(text);

@@ -9,11 +9,13 @@ import { AvroOutput } from './avro-output.ts';
 export class EncodingResidue {
   /** Paths in the record at which the API sent null. */
   readonly nulls: Place[] = [];
-  /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
+  /**
+   * Values that have no Avro field, or that their field can't represent exactly, as JSON text by JSON Pointer; undefined if there are none.
+   */
   unmapped: Map<string, string> | undefined;
   /**
-   * Whether the record has a member for which the schema has no field, and from whose value the type of a new field can usually be
-   * inferred. No type can be inferred from null or an empty array, for example.
+   * Whether the record has a member without a field in the schema, and with a value from which the type of a new field can usually be
+   * inferred. It can't be inferred from null or an empty array, for example.
    */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
@@ -160,7 +162,10 @@ export class PathTree {
 /** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
 const MAX_INSERTION_SORT = 64;
 
-/** Sorts an array of paths in place by `rank`, their order as JSON Pointers. Short arrays are sorted by insertion: it allocates nothing. */
+/**
+ * Sorts an array of paths in place by `rank`, their order as JSON Pointers. Short arrays are sorted by insertion, which allocates no
+ * memory.
+ */
 function sortByRank(places: Place[]): void {
   if (places.length > MAX_INSERTION_SORT) {
     places.sort((a, b) => a.rank - b.rank);

@@ -47,8 +47,8 @@ export interface TranscodedField {
 }
 
 /**
- * Writes a JSON value as a field of the type `["null", T]`. A value that T can't represent is written as null, and added to `residue`,
- * which collects such values.
+ * Writes a JSON value as a field of the type `["null", T]`. JSON null is written as null, and its path is added to `residue`. A value that
+ * T can't represent is also written as null, and the value itself is added to `residue`.
  */
 export function writeNullable(
   codec: FieldCodec,
@@ -69,7 +69,10 @@ export function writeNullable(
   residue.noteValue(value);
 }
 
-/** Writes an item of a JSON array. For an item that the type can't represent, adds the item to `residue` and writes a placeholder. */
+/**
+ * Writes an item of a JSON array. For null, and for an item that the type can't represent, writes a placeholder, and adds the path of the
+ * null or the item itself to `residue`.
+ */
 export function writeItem(
   codec: FieldCodec,
   value: JsonValue,

@@ -38,7 +38,10 @@ export function decimalFormat(precision: number, scale: number) {
     return true;
   };
 
-  /** Writes a value that is too large for exact double arithmetic, using the digits of its shortest decimal text. */
+  /**
+   * Writes a value that is too large for exact double arithmetic, using the digits of its shortest decimal text. Returns false, with
+   * nothing written, if they do not fit the precision and scale.
+   */
   const writeDigits = (value: number, out: AvroOutput): boolean => {
     const [whole = '', fraction = ''] = String(value).split('.');
     if (!/^-?\d+$/.test(whole) || fraction.length > scale) return false;
@@ -125,10 +128,10 @@ const STRING_CODEC: FieldCodec = {
 /**
  * Codec of a type that stores a time or a date as an integer.
  *
- * @param parse Parses the texts for which the integer is sufficient: `format` restores the text, or another notation that may replace it.
- * Returns NaN for any other text.
- * @param parseOther Parses the texts whose original notation has to be stored besides the integer, in `unmapped`. Returns NaN for any other
- * text, which the codec can't encode. Called only if `parse` returns NaN.
+ * @param parse Parses the texts that need not be stored besides the integer, because `format` restores the text or another notation that
+ * may replace it. Returns NaN for any other text.
+ * @param parseOther Called if `parse` returns NaN. Parses the texts that are stored besides the integer, in `unmapped`. Returns NaN for any
+ * other text, which the codec can't encode.
  */
 const time = (
   kind: number,

@@ -23,9 +23,10 @@ export const MAX_FIELDS = 500;
  * Returns `schema` with a nullable field for each member of the records that has none, at any depth. Existing fields are unchanged, so
  * every version can read data written with any other.
  *
- * {@link shapeOf} determines the type of a new field. A member gets no field if its values are all null or empty, or if its key is longer
- * than 200 UTF-16 code units. Fields are added up to a total of 500 in the schema and of 150 in a nested object; the most frequent members
- * take precedence. The order of the records and of their keys doesn't matter. A record that needs no new field costs one lookup per key.
+ * {@link shapeOf} determines the type of a new field. A member gets no field if none of its values shows a type (null and empty values do
+ * not), or if its key is longer than 200 UTF-16 code units. Fields are added up to a total of 500 in the schema and of 150 in a nested
+ * object; the most frequent members take precedence. The order of the records and of their keys doesn't matter. A record that needs no new
+ * field costs one lookup per key.
  *
  * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
  * @returns `schema` itself if nothing is added.

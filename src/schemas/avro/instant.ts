@@ -50,14 +50,17 @@ export function zonedMillis(text: string): number {
 const ZONED =
   /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)[.,](\d+))? ?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?$/;
 
-/** Reads a field of a record as an ISO 8601 time, in epoch ms; null if it isn't one. A time without a zone is read as UTC. */
+/**
+ * Reads a field of a record as an ISO 8601 time or date, in epoch ms; null if it isn't one. A time without a zone is read as UTC, a date as
+ * its midnight in UTC.
+ */
 export function instantOf(record: JsonObject, field: string): number | null {
   return instantIn(getOwn(record, field));
 }
 
 /**
- * Reads the JSON value at a cursor as an ISO 8601 time, in epoch ms, as {@link instantOf} does; null if it isn't one. The value must be
- * valid JSON. The cursor's position after the call is unspecified.
+ * Reads the JSON value at a cursor as an ISO 8601 time or date, in epoch ms, as {@link instantOf} does; null if it isn't one. The value
+ * must be valid JSON. The cursor's position after the call is unspecified.
  */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);

@@ -4,8 +4,8 @@ import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 
 /**
  * Returns `base` with each field that `described` has and `base` lacks, at any depth. New fields follow the existing ones, in the order of
- * `described`; at the root they precede `nulls` and `unmapped`. Existing fields keep their types, and new fields default to null, so each
- * of the two schemas can read data written with the other.
+ * `described`; at the root they precede `nulls` and `unmapped`. Existing fields keep their types, and new fields default to null, so `base`
+ * and the returned schema can each read data written with the other.
  *
  * Fields are matched by their names in JSON. A new field or record type whose Avro name is taken gets another name, as in `growSchema`.
  *

@@ -27,11 +27,14 @@ export interface Transcoded {
   /** Index of the page's first byte after the record. */
   readonly end: number;
   /**
-   * Values of the fields named in {@link WantedFields}, without those that the record or the schema lacks. If the record had to be parsed:
-   * all members of the record.
+   * Values of the fields that `values` of {@link WantedFields} names, without those that the record or the schema lacks. If the record had
+   * to be parsed: all members of the record.
    */
   readonly fields: JsonObject;
-  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or its value is no time. */
+  /**
+   * Times of the fields that `instants` of {@link WantedFields} names, in the same order: epoch ms, or null if the record or the schema
+   * lacks the field or its value is no time.
+   */
   readonly instants: readonly (number | null)[];
 }
 
@@ -154,8 +157,8 @@ export class RecordCodec {
 
   /**
    * Completes the image (encoded record) whose typed fields are in the output: appends its last two fields, `nulls` (where the API sent
-   * null) and `unmapped` (values that the typed fields can't hold). Returns the image. Calls `onUnknown` if the record has a member for
-   * which the schema has no field.
+   * null) and `unmapped` (values that the typed fields can't hold). Returns the image. Calls `onUnknown` if {@link
+   * EncodingResidue.hasUnknown} is true for the record: the schema may need a new field.
    */
   #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
     const out = this.#out;
