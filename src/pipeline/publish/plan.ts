@@ -329,8 +329,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Begins the sweep as which the initial snapshot counts, and returns its progress. `interrupted` is set if the page is not at the beginning
- * of the list: then an earlier process has read the pages before it.
+ * Begins a sweep, because the initial snapshot counts as one, and returns its progress. `interrupted` is set if the page is not at the
+ * beginning of the list: then an earlier process has read the pages before it.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

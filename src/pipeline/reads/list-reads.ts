@@ -54,7 +54,10 @@ export interface ListReadsOptions {
   readonly snapshotPageSlots?: number;
   /** Requests for resyncs, handled once the initial snapshot is done. */
   readonly resyncs$?: Observable<ResyncJob> | undefined;
-  /** Returns the keys of records that were published as new since `time`, in epoch ms by the local clock. */
+  /**
+   * Returns the keys of records that this process has published as new since `time` (epoch ms by the local clock) and has not published as
+   * deleted since then.
+   */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
   /** Requests for a certificate (message about a completed full scan), handled once the initial snapshot is done. */
   readonly certifications$?: Observable<CertifyJob> | undefined;

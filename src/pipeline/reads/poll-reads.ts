@@ -168,7 +168,7 @@ export class PollReads {
   }
 
   /**
-   * Polls, and begins again when {@link #chains} has completed because polls failed:
+   * Polls, and begins again when `#chains` has completed because polls failed:
    *
    * - after a pause, if requests with dates are refused or fail in every format;
    * - only when `#restart$` emits, if the list ignores dates or returns no records for them;
