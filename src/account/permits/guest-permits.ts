@@ -105,7 +105,7 @@ export class GuestPermits {
     };
   }
 
-  /** Whether the current batch of permits has not expired, so that a request that has started may be sent. */
+  /** Whether the current batch of permits is still valid. A request that has started may be sent only if it is. */
   isBatchValid(): boolean {
     const { scheduler, wallNow = Date.now } = this.#options;
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
