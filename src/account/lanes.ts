@@ -94,8 +94,8 @@ export interface LanesOptions {
 }
 
 /**
- * Smallest share of the lane `singleRecords`, as a fraction of the quota. Polls leave it that share while it has requests. At a quota of 100
- * requests a minute, 1,000 records take half an hour.
+ * Smallest share of the lane `singleRecords`, as a fraction of the quota. Polls leave it that share while it has requests. At a quota of
+ * 100 requests a minute, 1,000 records take half an hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
 /** Smallest fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */

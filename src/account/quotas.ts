@@ -63,7 +63,7 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/** Opens the quotas of one account at the API. With `stateDir`, request times are stored, so that the next process counts these requests. */
+/** Opens the quotas of one account at the API. With `stateDir`, request times are stored, so that the next process counts them. */
 export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
 }
@@ -90,7 +90,7 @@ export class Quotas {
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
   readonly #requested = new Set<Resource>();
-  /** Declarations of other processes that were read from the ledger and still matter. A quota that is opened later counts their requests. */
+  /** Recent declarations of other processes, as read from the ledger. A quota that is opened later counts their requests, too. */
   #others: readonly DatedDeclaration[] = [];
 
   constructor(options: QuotasOptions) {
@@ -134,8 +134,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms: when the request ended or, if
-   * its process ended first, when it started. Only lists that this process reads are considered. 0 if no request is stored.
+   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms: when the request ended or,
+   * if its process ended first, when it started. Only lists that this process reads are considered. 0 if no request is stored.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
