@@ -38,7 +38,8 @@ export interface QuotasOptions {
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
    * Reads and writes the id of the process that wrote the stored request times. If that process also wrote the newest declaration in the
-   * ledger, the stored times replace the declaration. Default: the process is unknown, and stored times never replace a declaration.
+   * ledger, the stored times replace the declaration if none is missing. Default: the process is unknown, and stored times never replace a
+   * declaration.
    */
   readonly writer?: LedgerWriter;
   /**

@@ -128,8 +128,9 @@ export interface Config {
     readonly startFrom: number | undefined;
     readonly pageSize: number;
     /**
-     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back. Up to 20
-     * keys may always go missing, unless they are more than two and more than a third of the list. 100: no deletions are held back.
+     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back. It limits
+     * only more than 20 keys. More than two keys that are more than a third of the list are held back at any limit below 100. At 100,
+     * nothing is held back.
      */
     readonly deleteLimitPercent: number;
     /** How long a record has to stay missing from the list before its deletion is published, in ms. */

@@ -41,7 +41,7 @@ export function settingWarnings(
   ];
 }
 
-/** Prefixes that only settings of the service have. An unknown name with one of them is probably a misspelled setting. */
+/** Prefixes with which names of settings begin. Any other name with one of these prefixes is probably a misspelled setting. */
 const OWN_PREFIXES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
