@@ -30,13 +30,13 @@ export interface Account {
 }
 
 /**
- * One list of an account: the requests for its pages, the fields that are hidden (not published), and the fields whose changes are ignored.
+ * One list of an account: the requests for its pages, the personal fields that are hidden, and the fields whose changes are ignored.
  */
 export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
   /**
    * Requests pages, decoded into records.
    *
-   * @param decoding.keyOf Returns a record's key. Default: records have no keys.
+   * @param decoding.keyOf Returns a record's key. Not called if `decode` is used. Default: records have no keys.
    * @param decoding.decode Decoder of pages. Default: parses each record as JSON. The decoder is ignored if the list has hidden fields,
    * because it works on the bytes that the API sent, in which no field is hidden yet.
    */

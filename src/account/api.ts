@@ -99,10 +99,10 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * is too large, a dead connection holds up a list's polls or sweeps.
  */
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** Maximum number of connections to the API: enough for each lane of each list, so that a slow response does not hold up other lanes. */
+/** Maximum number of connections to the API, for all lists together. If it is too small, slow responses of one list hold up the others. */
 const MAX_API_CONNECTIONS = 24;
 
-/** How long closing waits for the response to a request with a refresh token, in ms. */
+/** Maximum time for which closing the API waits for the response to a request with a refresh token, in ms. */
 const LAST_RENEWAL_MS = 5_000;
 
 export function openApi(options: ApiOptions): Api {

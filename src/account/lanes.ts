@@ -36,7 +36,7 @@ export interface Lanes {
   readonly singleRecords: Limit;
   /**
    * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on which other reads
-   * of the list (`beside`) run at the same time.
+   * of the list (`beside`) run at the same time. It is also smaller during the initial snapshot of another list that shares the quota.
    */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
   /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
@@ -94,11 +94,11 @@ export interface LanesOptions {
 }
 
 /**
- * Fraction of the quota for the lane of single records while it has requests. At a quota of 100 requests a minute, 1,000 records take half
- * an hour.
+ * Smallest share of the lane `singleRecords`, as a fraction of the quota. Polls leave it that share while it has requests. At a quota of
+ * 100 requests a minute, 1,000 records take half an hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
-/** Fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */
+/** Smallest fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */
 const SWEEP_SHARE = 0.05;
 
 /**
@@ -119,7 +119,10 @@ export function lanesOf(options: LanesOptions): BucketLanes {
     asking: Math.max(1, perMinute - part(SINGLE_RECORDS_SHARE)),
     nothing: Math.max(1, perMinute * (1 - SWEEP_SHARE)),
   } satisfies Record<ConcurrentReads, number>;
-  /** Estimated maximum number of poll requests in a quota window: for each list, two pages at each poll interval and ten more requests. */
+  /**
+   * Estimated maximum number of poll requests in a quota window: for each list, two pages at each poll interval and ten more requests.
+   * Infinity if no poll interval is configured.
+   */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;
   const polls = Math.min(forPolls.nothing, most);
   const spare = Math.max(1, Math.floor(perMinute - polls));
@@ -127,8 +130,8 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of requests in a quota window that the initial snapshot leaves to polls, in addition to those that polls used in the last
-   * window: one for each list, and one more. Applies once polls have run for a whole quota window.
+   * Number of requests in each quota window that the initial snapshot leaves free so that polls can become faster: it leaves polls the
+   * number that they used in the last window, plus this number. Applies once polls have run for a whole quota window.
    */
   const leftToPolls = lists + 1;
   let polledSince: number | undefined;

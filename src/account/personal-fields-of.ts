@@ -8,8 +8,8 @@ import type { PersonalField, PersonalFields } from '../streams/records/personal-
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 /**
- * Number of records that are checked before a field that all of them lack is reported. If it is too small, rare fields are reported. If it
- * is too large, a typo is reported late.
+ * Minimum number of records that are checked before a field that all of them lack is reported. Shorter lists are checked to their end. If
+ * this number is too small, rare fields are reported. If it is too large, a typo is reported late.
  */
 const RECORDS_TO_CHECK = 100;
 
@@ -55,9 +55,9 @@ function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] 
 }
 
 /**
- * Returns a function that inspects a list's responses before fields are hidden. It reports fields that the settings name and that none of
- * the first {@link RECORDS_TO_CHECK} records has; a shorter list is checked completely. Such a name is probably misspelled, and the setting
- * has no effect.
+ * Returns a function that inspects a list's responses before fields are hidden. It reports the fields that the `PII_` settings or
+ * `volatile` name and that no record has in the first responses, which contain {@link RECORDS_TO_CHECK} records or more. A shorter list is
+ * checked completely. Such a name is probably misspelled, and the setting has no effect.
  *
  * @param volatile JSON Pointers to volatile fields: a change of only these publishes no event.
  * @param onUnmatchedField Called once for each such field, with the field's path within the record, without the name of the list, such as

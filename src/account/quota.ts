@@ -25,12 +25,12 @@ export interface QuotaOptions {
 }
 
 /**
- * Fraction of a list's quota that guests may use. Guests are served before polls, because their requests are rare and an operator waits for
- * the result.
+ * Fraction of a quota of lists that guests may use, or more if this is less than one request for each list. Guests are served before polls,
+ * because their requests are rare and an operator waits for the result.
  */
 const GUEST_SHARE = 0.2;
 const GUEST_RANK = -1;
-/** Fraction of the login quota that guests (processes beside the service) may use. The service's own logins are served first. */
+/** Fraction of the login quota that guests (processes beside the service) may use, at least one login. The service's own come first. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
@@ -58,7 +58,10 @@ export class Quota {
   readonly storedStarts: RecentStarts | undefined;
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
-  /** Whether all requests that earlier processes sent within the last quota window (a minute) are known and counted against the quota. */
+  /**
+   * False if requests of earlier processes in the last minute may be missing in the count: the file of request times is absent or damaged,
+   * and neither an inherited declaration nor {@link waitFullWindow} has made up for it. Always true if no request times are stored.
+   */
   isComplete: boolean;
   #waitsUntil = -Infinity;
 
@@ -138,7 +141,7 @@ export class Quota {
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
   }
 
-  /** Starts no request before `until` (ms), because the API says that none remain. */
+  /** Lets no request start before `until`, in ms on the scheduler's clock: the API has reported that no requests remain until then. */
   waitUntil(until: number): void {
     if (until <= this.#waitsUntil) return;
     this.#waitsUntil = until;

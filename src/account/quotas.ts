@@ -38,7 +38,8 @@ export interface QuotasOptions {
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
    * Reads and writes the id of the process that wrote the stored request times. If that process also wrote the newest declaration in the
-   * ledger, the stored times replace the declaration. Default: the process is unknown, and stored times never replace a declaration.
+   * ledger, the stored times replace the declaration if none is missing. Default: the process is unknown, and stored times never replace a
+   * declaration.
    */
   readonly writer?: LedgerWriter;
   /**
@@ -63,7 +64,7 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/** Opens the quotas of one account at the API. Request times are stored, so that the next process counts this one's requests. */
+/** Opens the quotas of one account at the API. With `stateDir`, request times are stored, so that the next process counts them. */
 export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
 }
@@ -90,7 +91,7 @@ export class Quotas {
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
   readonly #requested = new Set<Resource>();
-  /** Declarations in the ledger that other processes have written so far. A quota that is opened later counts their requests. */
+  /** Recent declarations of other processes, as read from the ledger. A quota that is opened later counts their requests, too. */
   #others: readonly DatedDeclaration[] = [];
 
   constructor(options: QuotasOptions) {
@@ -110,8 +111,8 @@ export class Quotas {
    * Returns the lanes of a list: a limit for each kind of its requests (polls, sweeps, ...). Every call for the same list returns the same
    * lanes.
    *
-   * @param seenBefore Whether an earlier process has read this list. If that process's request times are neither stored nor declared in the
-   * ledger, the first request waits for a full quota window.
+   * @param seenBefore Whether an earlier process has read this list. If so, and its requests are not known completely
+   * ({@link Quota.isComplete}), the first request waits for a full quota window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
     const { quotas: ofList, lanes } = this.#listOf(resource);
@@ -126,15 +127,16 @@ export class Quotas {
   /**
    * Returns a function to call for each request of the list that is sent. It returns another function, to call with the response, or with
    * undefined if there is none. Responses may state how many requests the quota has left. If this number shows that other processes sent
-   * requests, these are counted against the list's quota.
+   * requests, these are counted against the list's quota. If none remain, requests wait until the quota is reset. If the list has two
+   * quotas, the numbers are taken as those of the shared one.
    */
   reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
     return () => this.#listOf(resource).quotas[0]!.reported.begin();
   }
 
   /**
-   * Returns the time of the newest stored request among all lists that this process reads, in epoch ms: when its response arrived or,
-   * without a response, when the request started. 0 if none is stored.
+   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms: when the request ended or,
+   * if its process ended first, when it started. Only lists that this process reads are considered. 0 if no request is stored.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -147,7 +149,8 @@ export class Quotas {
 
   /**
    * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once; with a ledger,
-   * no request starts before this call. Returns whether an instance on another machine may still be sending requests.
+   * no request starts before this call. Returns whether an instance that uses another state folder, as on another machine, may still be
+   * sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
     const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;
@@ -168,8 +171,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the quota with this name, from which guest processes are granted permits: `login`, a list's name, or `all` if the server counts
-   * by API key. Undefined if there is no quota with this name.
+   * Returns the quota with this name, from which guest processes are granted permits: `login`, `all` if the server counts by API key, or a
+   * list's name. For a list without its own quota this is the quota that lists share. Undefined for any other name.
    */
   guestQuota(name: string): Quota | undefined {
     if (name === LOGIN_QUOTA) return this.#login;

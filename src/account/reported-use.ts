@@ -10,18 +10,18 @@ export interface ReportedUseOptions {
   /** Called with the number of requests of other users of the quota that were detected since the last call. */
   readonly onOthers: (count: number) => void;
   /**
-   * Called when a response reports that no requests remain, and when the quota is reset. `until`: time of that reset, in ms on the
-   * scheduler's clock.
+   * Called with each response that reports that no requests remain and also says when the quota will be reset. `until`: time of that reset,
+   * in ms on the scheduler's clock.
    */
   readonly onUsedUp: (until: number) => void;
 }
 
 /**
- * Factor that determines when a rise of the reported number of remaining requests counts as a reset of the quota: when the rise is larger
- * than this factor times the number of this process's requests that overlapped the request whose response reports it. Smaller rises are due
- * to responses that arrive out of order. The factor is 2 rather than 1 because the server may also handle requests of other processes in
- * between. If it is too small, a response out of order is mistaken for a reset, and requests of other processes are not counted. If it is
- * too large, the reset of a little-used quota is not noticed, and requests of other processes after it are not counted.
+ * Limit up to which a rise of the reported number of remaining requests is explained by responses that arrive out of order. A larger rise
+ * means that the API has reset the quota. The limit is given per request of this process that overlapped the request with that response.
+ * It is 2 rather than 1 because the server may also handle requests of other processes in between. If it is too small, a response out of
+ * order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed. In both cases requests of other
+ * processes are not counted.
  */
 const OVERTAKEN = 2;
 
@@ -68,9 +68,9 @@ export class ReportedUse {
   }
 
   /**
-   * Compares the number of remaining requests that the response `answer` reports with the requests of this process. Calls `onOthers` if
-   * others have sent requests, too, and `onUsedUp` if none remain and the response says when the quota is reset. Does nothing if it reports
-   * no number.
+   * Compares the number of remaining requests that a response reports with the requests of this process. Calls `onOthers` if this shows
+   * further requests of others, and `onUsedUp` if none remain and the response says when the quota is reset. Does nothing if the response
+   * reports no number.
    *
    * @param included Number of this process's requests that the API had certainly counted when it reported that number.
    */

@@ -110,9 +110,9 @@ export class SignalJobs {
   readonly #pending: PendingJobs;
   readonly #newJobs$ = new Subject<SignalJob>();
   /**
-   * Lists for which the signals topic may contain an acknowledgement that this process has not read: at first all lists, later each list
-   * with an acknowledgement that was written and not yet reported as committed ({@link TaskJobs.ackCommitted}). Before the jobs of such a
-   * list are emitted, the topic is read to its end.
+   * Lists for which the signals topic may contain an acknowledgement that this process has not read. When the task of such a list
+   * subscribes to its jobs, the topic is first read to its end, and the list leaves this set. At first the set contains all lists. A list
+   * is added when an acknowledgement is created for it, and removed by {@link TaskJobs.ackCommitted}.
    */
   readonly #inDoubt: Set<string>;
   /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */
@@ -284,7 +284,7 @@ class PendingJobs {
 
   /**
    * Applies a batch of messages of the signals topic. Messages that were applied before are skipped. Calls the hook `onSignalIgnored` with
-   * each message that is not a valid signal, and with each request that exceeds {@link MAX_PENDING_REQUESTS}.
+   * each message that is not a valid signal, and with each request that is ignored because {@link MAX_PENDING_REQUESTS} others are pending.
    *
    * @returns the new requests in the batch, including those that later messages of the batch acknowledge.
    */

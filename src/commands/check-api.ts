@@ -69,7 +69,7 @@ const LIST_PATIENCE_MS = 30_000;
 const MEASURE_PATIENCE_MS = 90_000;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */
 const KAFKA_TIMEOUT_MS = 2_000;
-/** Failed logins after which a check gives up: more would use up the login quota of the next check. */
+/** Number of failed logins after which a check gives up: more would use up the quota of logins, and the next check could not log in. */
 const MAX_FAILED_LOGINS = 5;
 /** Page size of the check's requests for lists: enough records to determine the key fields. */
 const PAGE_SIZE = 100;
@@ -77,9 +77,9 @@ const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
- * quota. A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a record
- * beyond the end. A list with dates usually takes eight: the first three of these, three to measure the dates, and two to count the records
- * of two windows.
+ * quota. A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a
+ * record beyond the end. A list with dates usually takes up to eight: the first three of these, three to measure the dates, and two to
+ * count the records of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
   const requestsFor = ({ dates }: ListDescription) => (dates !== undefined ? 8 : 4);
@@ -107,8 +107,8 @@ export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) 
  * configured, first acquires permits (each the right to send one request). If that fails, returns only a finding about it, without a call
  * of `work`. If the requests can't be declared in Kafka for lack of rights, adds a finding, because a running service does not count them.
  *
- * @param requestsFor Returns how many permits to acquire at a time for a list's quota. The login's quota needs one; a quota that lists share
- * needs the sum.
+ * @param requestsFor Returns how many permits to acquire at a time for a list's quota. For a quota that lists share, their sum is acquired;
+ * for the login's quota, one.
  */
 async function withQuota(
   config: ConfigWith<'api'>,
@@ -161,8 +161,8 @@ class ApiCheck {
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
   /**
-   * Ends the check with an error that `run` would retry: a failed TLS handshake, or the error of the last login that the check may try
-   * ({@link MAX_FAILED_LOGINS}).
+   * Errors when the check ends although `run` would retry: with the error of a failed TLS handshake, or of the last of
+   * {@link MAX_FAILED_LOGINS} failed logins.
    */
   readonly #lasting$ = new Subject<never>();
   /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
@@ -310,8 +310,9 @@ class ApiCheck {
   }
 
   /**
-   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects {@link CHECK_TIMEOUT_MS} after the quota
-   * has allowed the request, or earlier if retries are pointless.
+   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects if there is no value within
+   * {@link CHECK_TIMEOUT_MS} after the quota has allowed the request, if the quota does not allow it within `patienceMs`, if no permits can
+   * be acquired, or as soon as retries are pointless.
    */
   #first<T>(
     what: string,
@@ -374,7 +375,7 @@ class ApiCheck {
   }
 }
 
-/** Formats a login token's lifetime in minutes; in seconds if it is so short that logins have to wait for one another. */
+/** Formats a login token's lifetime in minutes, or in seconds if it is shorter than half a minute: logins then wait for one another. */
 function lifeText(lifeMs: number): string {
   const minutes = Math.round(lifeMs / 60_000);
   return minutes > 0 ? `${minutes} min` : `only ${Math.round(lifeMs / 1_000)} s`;

@@ -94,7 +94,7 @@ async function checkFleet(source: SettingsSource): Promise<readonly Finding[]> {
   return [settings, ...destination, ...accounts];
 }
 
-/** Checks the topics and schemas of one account. */
+/** Checks Kafka, the topics and schemas of one account, and, for an account outside of a fleet, whether an instance already serves it. */
 function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promise<Finding[]> {
   return withClients(config, async ({ kafka, connections, registry }) => {
     let running: ActiveInstance | undefined;
@@ -184,7 +184,7 @@ function detailOf(found: readonly Finding[]): string {
 
 /**
  * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema version of each
- * list, or one that says that `run` will register the schemas.
+ * list that has one. If no list has one, the text says that `run` will register the schemas.
  *
  * @throws CellarstreamError `REGISTRY_REFUSED` if the settings of a subject would prevent the service from registering its schemas.
  */

@@ -52,7 +52,7 @@ type ParserState = 'start' | 'plain' | 'quoted' | 'quote';
 /**
  * Parses CSV (RFC 4180): commas, quotes doubled within quotes, lines that end with LF or CRLF. Empty lines are skipped.
  *
- * @throws SyntaxError with the line number, if a quote is misplaced.
+ * @throws SyntaxError with the line number, if a quote is misplaced or never closed.
  */
 export async function* csvRows(
   chunks: AsyncIterable<string> | Iterable<string>,

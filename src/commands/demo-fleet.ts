@@ -45,8 +45,8 @@ interface DemoFleetOptions {
  */
 const RESTART_AFTER_MS = 20_000;
 /**
- * Longest time that the demo waits until the other instances have claimed the accounts of an instance that has ended, in ms. Then it
- * restarts that instance in any case.
+ * Longest time that the demo waits until the other instances serve all accounts, among them those of an instance that has ended, in ms.
+ * Then it restarts that instance in any case.
  */
 const RESTART_DEADLINE_MS = 90_000;
 
@@ -147,8 +147,8 @@ class FleetDemo {
   }
 
   /**
-   * Starts an instance again after {@link RESTART_AFTER_MS}; if other instances are running, it also waits until these have claimed all
-   * accounts, at most {@link RESTART_DEADLINE_MS}.
+   * Starts an instance again after {@link RESTART_AFTER_MS}. If other instances are running, it also waits until these serve all accounts,
+   * but not longer than {@link RESTART_DEADLINE_MS}.
    */
   #restart(name: string, { cause }: InstanceEnd): void {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';

@@ -34,8 +34,9 @@ import { ProgressLine, stdoutColors } from './terminal.ts';
 const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
- * `cellarstream demo`: runs a sandbox, Kafka, a schema registry and the service until a signal. Changes go to stdout, one line each;
- * messages about the demo itself go to stderr. For several accounts or instances see {@link demoFleet}.
+ * `cellarstream demo`: runs a sandbox, Kafka, a schema registry and the service until a signal. If KAFKA_BROKERS and SCHEMA_REGISTRY_URL
+ * are set, it uses the Kafka and the registry that they name. Changes go to stdout, one line each; messages about the demo itself go to
+ * stderr. For several accounts or instances see {@link demoFleet}.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
   const stop$ = stopSignals();

@@ -22,8 +22,8 @@ const OPS = {
 const PATHS_SHOWN = 4;
 
 /**
- * Formats a message as JSON: partition, offset, time and key, then the fields of its value, or `tombstone` if it has none. Numbers from the
- * API are written as received.
+ * Formats a message as JSON: key, partition, offset, timestamp, headers if it has any, then the fields of its value, or `tombstone` if it
+ * has none. Numbers from the API are written as received.
  */
 export function jsonLine(message: Consumed<ReplayedValue>): string {
   const { key, partition, offset, timestamp, headers, value } = message;
@@ -36,7 +36,8 @@ export function jsonLine(message: Consumed<ReplayedValue>): string {
 }
 
 /**
- * Formats a message as a readable line. The line contains the paths of changed fields, but not their values, which may be personal.
+ * Formats a message as a readable line. The line of an event contains the paths of changed fields, but not their values, which may be
+ * personal. The line of a status change contains the old and the new status, that of a dead letter the reason.
  *
  * @param of Name of the topic, without the prefix.
  * @param statuses Status fields of the list whose status changes the topic contains; undefined for any other topic.

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Number of characters after which the buffered lines are written to the stream. */
+/** Number of buffered characters from which they are written at once. Fewer are written in the next turn of the event loop. */
 const CHUNK = 64 * 1_024;
 
 /** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */
@@ -16,7 +16,8 @@ export class LineWriter {
 
   /**
    * Adds a line to the current chunk. If that makes the chunk large enough, writes the chunk and returns a promise that resolves once it is
-   * written. A caller that awaits this promise keeps the buffered text small even if the stream's reader is slow.
+   * written. A caller that awaits this promise keeps the buffered text small even if the stream's reader is slow. A smaller chunk is
+   * written in the next turn of the event loop, and the result is undefined.
    */
   write(line: string): Promise<void> | undefined {
     this.#text += `${line}\n`;
@@ -31,7 +32,7 @@ export class LineWriter {
     return undefined;
   }
 
-  /** Resolves once all lines passed to `write` are written, or the stream is closed. */
+  /** Writes the current chunk. Resolves once all lines passed to `write` are written, or the stream is closed. */
   flush(): Promise<void> {
     const chunk = this.#text;
     this.#text = '';

@@ -109,8 +109,8 @@ function positionOf<Word extends string>(
 }
 
 /**
- * Returns the topic with this name after the prefix: the events of a known list, one of the service's own topics, or any topic whose schema
- * in the registry is that of events.
+ * Returns the topic with this name after the prefix. Accepted are the events of a known list, the status changes of a list, the dead
+ * letters, and any topic whose schema in the registry is that of events.
  *
  * @throws CellarstreamError `SETTINGS` for any other topic; `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
  */

@@ -79,7 +79,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
 /**
  * Builds the resync request from the command's flags.
  *
- * @throws CellarstreamError `SETTINGS` if the flags contradict each other.
+ * @throws CellarstreamError `SETTINGS` if a flag is malformed, flags contradict each other, or the API can't request a single record.
  */
 export function resyncRequestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,

@@ -15,8 +15,8 @@ import { existing } from '../kafka/client/topic-facts.ts';
 const STALE_LEDGER_MS = 10 * 60_000;
 
 /**
- * Returns the instance that serves the account, found by observing the account's ledger for several seconds; undefined if there is none.
- * `onWatch` is called before the observation begins. See {@link findActiveInstance}.
+ * Returns the instance that serves the account, found by observing the account's ledger for several seconds; undefined if none is detected.
+ * An instance that polls rarely may not be ({@link findActiveInstance}). `onWatch` is called before the observation begins.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
  */
@@ -37,7 +37,7 @@ export async function runningInstanceOf(
   });
 }
 
-/** Formats the id of a running instance and its start time, as part of a line. */
+/** Formats the id of a running instance, and the time since which it has owned the account's lists if that is known, as part of a line. */
 export function instanceText({ instance, since }: ActiveInstance): string {
   const when = since === undefined ? '' : ` since ${new Date(since).toISOString()}`;
   return `instance ${instance}${when}`;

@@ -9,8 +9,8 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const SAME_WITHIN_MS = 500;
 
 /**
- * Returns an observable that emits and replays the first signal that asks the process to stop; a second signal ends the process
- * immediately.
+ * Returns an observable that emits and replays the first signal that asks the process to stop. A second signal ends the process
+ * immediately, unless it arrives within {@link SAME_WITHIN_MS}.
  */
 export function stopSignals(): Observable<NodeJS.Signals> {
   const stop$ = new ReplaySubject<NodeJS.Signals>(1);

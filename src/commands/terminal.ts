@@ -2,7 +2,7 @@ import pc from 'picocolors';
 
 export type Colors = ReturnType<typeof pc.createColors>;
 
-/** Colors for stdout; none if it is not a terminal. */
+/** Returns functions that color texts for stdout. They return a text unchanged if stdout is not a terminal, or colors are unsupported. */
 export function stdoutColors(): Colors {
   return pc.createColors(process.stdout.isTTY && pc.isColorSupported);
 }
@@ -31,11 +31,11 @@ export function tableLines(
   });
 }
 
-/** Minimum time between two lines that a {@link ProgressLine} writes if its output is not a terminal, in ms. */
+/** Minimum time between two status lines that a {@link ProgressLine} writes if its output is not a terminal, in ms. */
 const IN_A_PIPE_EVERY_MS = 5_000;
 const CLEAR = '\r\u001b[K';
 
-/** A status line: on a terminal it is overwritten in place, in a pipe it is printed every few seconds. */
+/** A status line: on a terminal it is overwritten in place, in a pipe it is printed at most every five seconds. */
 export class ProgressLine {
   readonly #stream = process.stderr;
   #isShown = false;

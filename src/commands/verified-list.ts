@@ -53,8 +53,8 @@ export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
 const MAX_KEYS_NAMED = 20;
 
 /**
- * Reads a list's topic and compares it with the certificate of a full scan; then compares a user's copy, if one is given, with the topic
- * and the certificate.
+ * Reads a list's topic and compares it with the certificate of a full scan. If they agree and a user's copy is given, also compares the
+ * copy with the topic and the certificate.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; also the errors of {@link replay} and {@link copyRows}.
  */
@@ -90,7 +90,7 @@ function positionsOf({ certificate }: PublishedCertificate): Map<number, number>
   );
 }
 
-/** Returns the offset in each partition where reading ends: the certificate's position, limited to the offsets that the topic has. */
+/** Returns the certificate's position in each partition, limited to the offsets that the topic has. */
 function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTopic): TopicPosition {
   const ends = [...bounds].map(([partition, { low, high }]) => {
     const position = BigInt(positions.get(partition) ?? 0);
@@ -148,7 +148,7 @@ class FirstKeys {
 /** Value decoder that decodes nothing, for reading only the keys of a topic. */
 const onlyKeys: Topic<true>['values'] = () => () => true;
 
-/** Lists keys that are missing from the copy. The topic is read a second time, because only hashes of its keys were stored. */
+/** Lists the first keys that are missing from the copy. The topic is read a second time, because only hashes of its keys were stored. */
 async function missingCopyKeys(
   { kafka, registry, topic }: ListToVerify,
   check: CopyCheck,

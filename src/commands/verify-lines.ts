@@ -17,7 +17,7 @@ export function isRight({ result }: ListFinding): boolean {
   return checked.checked === 'agrees' && (copy === undefined || isRightCopy(copy));
 }
 
-/** Formats the results of `verify` as text: a line for each list, and a line for each kind of error in a copy. */
+/** Formats the results of `verify` as text: a line for each list, and for a copy a line for each kind of error, or one that says `ok`. */
 export function verifyTable(findings: readonly ListFinding[]): string {
   const { green, red } = stdoutColors();
   const lines = tableLines(findings.map(cellsOf), VERDICT_COLUMN, (text) =>

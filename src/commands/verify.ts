@@ -104,8 +104,8 @@ export async function verifyCommand(
 }
 
 /**
- * Requests new full scans from the running service and waits until their certificates are published. Resolves to the acknowledgement of
- * each list; lists without an acknowledgement are left out.
+ * Requests new full scans from the running service, and waits until their certificates are published or `waiting.over$` emits. Resolves to
+ * the acknowledgement of each list; lists without an acknowledgement are left out.
  *
  * @throws CellarstreamError `POSITION` if there is no signals topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
@@ -128,8 +128,8 @@ async function freshCertificates(
 }
 
 /**
- * Requests the newest certificate (count and digest of a list's live keys) of each list of an account until they include the acknowledged
- * ones, or until `deadline$` emits. Resolves to the certificates last received. An acknowledged certificate may not be readable at once:
+ * Reads the newest certificate (count and digest of a list's live keys) of each list repeatedly until they include the acknowledged ones,
+ * or until `deadline$` emits. Resolves to the certificates last received. An acknowledged certificate may not be readable at once:
  * committed messages become readable only after earlier open transactions on the same partition have ended.
  */
 function newestOnceReadable(

@@ -11,8 +11,8 @@ export interface ClientCertificateSettings {
 }
 
 /**
- * Returns reasons why a client certificate can't be used: the certificate or its private key is missing, the private key can't be decrypted
- * or belongs to another certificate, or the certificate is expired or not yet valid.
+ * Returns reasons why a client certificate can't be used: only one of the certificate and its private key is set, the private key can't be
+ * read or decrypted, or belongs to another certificate, or the certificate is expired or not yet valid. Returns none if neither is set.
  */
 export function clientCertificateProblems(
   texts: SettingTexts,

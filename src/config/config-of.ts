@@ -21,7 +21,7 @@ import type { Settings } from './settings.ts';
  *
  * @param description API description from which the settings' names and parsers were derived.
  * @param cwd Folder from which relative paths start.
- * @param sharedPrefix Prefix of the topics that all accounts of a fleet share.
+ * @param sharedPrefix Prefix of the topics that all accounts of a fleet share. Default: the account's own prefix.
  */
 export function configOf(
   set: Settings,

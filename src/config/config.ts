@@ -30,7 +30,7 @@ export interface ApiConfig {
   readonly proxies?: Proxies | undefined;
 }
 
-/** A certificate that a client presents to a server, in PEM. */
+/** A certificate that a client presents to a server, with its private key; both are in PEM. */
 export interface ClientCertificate {
   /** PEM text of the client certificate, followed by its intermediate certificates. */
   readonly cert: string;
@@ -78,7 +78,7 @@ export type RegistryAuth =
 export interface RegistryConfig {
   /** Address of the registry, without a trailing `/`. */
   readonly url: string;
-  /** Credentials; undefined for a registry without a login, or one that authenticates by client certificate. */
+  /** Credentials; undefined for a registry without a login, or one that authenticates by `client` or `headers` alone. */
   readonly auth: RegistryAuth | undefined;
   /** Additional headers of each request, by lower-case name. */
   readonly headers: Readonly<Record<string, Secret>>;
@@ -112,7 +112,7 @@ export interface Config {
   readonly topics: {
     /** Prefix of the account's own topics: records, status changes, dead letters. */
     readonly prefix: string;
-    /** Prefix of the topics that all accounts of a fleet share: cursors, ledger, signals. Equals `prefix` without a fleet. */
+    /** Prefix of the topics that all accounts of a fleet share, such as cursors, signals and certificates. Without a fleet: `prefix`. */
     readonly sharedPrefix: string;
     readonly partitions: number;
     /** Replication factor of the topics. Undefined: 3, or the number of brokers if that is smaller. */
@@ -120,14 +120,18 @@ export interface Config {
   };
   readonly resources: readonly Resource[];
   readonly poll: {
-    /** Time between polls of a list, in ms. Undefined: as often as the quota allows. */
+    /** Time between polls of a list, or between sweeps of a list without dates, in ms. Undefined: as often as the quota allows. */
     readonly intervalMs: number | undefined;
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
     /** Records last modified before this time (epoch ms) are not published. Undefined, or in lists without dates: all are published. */
     readonly startFrom: number | undefined;
     readonly pageSize: number;
-    /** Largest percentage of a list's keys that may go missing between two full scans before deletions are held back, 0 to 100. */
+    /**
+     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back. It limits
+     * only more than 20 keys. More than two keys that are more than a third of the list are held back at any limit below 100. At 100,
+     * nothing is held back.
+     */
     readonly deleteLimitPercent: number;
     /** How long a record has to stay missing from the list before its deletion is published, in ms. */
     readonly deleteProofMs: number;

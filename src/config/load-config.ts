@@ -20,7 +20,7 @@ export interface ConfigOptions<N extends Need> {
   readonly needs?: readonly N[];
   /** Prefix of the topics that the account shares with the other accounts of a fleet. Default: the account's own prefix. */
   readonly sharedPrefix?: string;
-  /** Description of the API. Default: read from the file that `API_DESCRIPTION` names. */
+  /** Description of the API. Default: read from the file that `API_DESCRIPTION` names; without this setting, the built-in one. */
   readonly description?: ApiDescription;
 }
 
@@ -65,7 +65,7 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
 /**
  * Reads the description of the API that `API_DESCRIPTION` names; without this setting, returns the built-in one.
  *
- * @throws CellarstreamError `SETTINGS`, with one line for each mistake in the file.
+ * @throws CellarstreamError `SETTINGS`, with one line for each mistake in the file, or a line that says why the file can't be read.
  */
 export function descriptionOf(
   { env, cwd }: Pick<ConfigOptions<never>, 'env' | 'cwd'>,

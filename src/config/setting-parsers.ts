@@ -47,7 +47,7 @@ export const percent = text
   .transform(Number)
   .register(ACCEPTED, { phrase: 'a number from 0 to 100, without a percent sign' });
 
-/** Returns a parser of names of at most `longest` characters, which become part of names of topics, files or transactional ids. */
+/** Returns a parser of a name that becomes part of names of topics, files or transactional ids. `longest`: maximum number of characters. */
 export const name = (longest: number, pattern = /^[\w.-]+$/) => {
   const phrase = `1 to ${longest} letters, digits, dots, hyphens or underscores`;
   return text
@@ -201,7 +201,7 @@ export const hmacKey = secretText(
   text.regex(/^(.{16,})?$/s, 'must be 16 characters or more, and random'),
 );
 
-/** Parser of SASL extensions (RFC 7628, section 3.1): names consist of letters only, values of visible characters. */
+/** Parser of SASL extensions (RFC 7628, section 3.1), separated by commas: names of letters only, values of printable ASCII characters. */
 export const saslExtensions = items(
   (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
   'must be name=value pairs separated by commas, with names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
@@ -231,10 +231,10 @@ export const headers = text.transform((value, context): Readonly<Record<string, 
   return z.NEVER;
 });
 
-/** Parsers of ISO 8601 date-times, without and with seconds. */
+/** Parsers of ISO 8601 date-times with a time zone: the first without seconds, the second with them. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
 
-/** Parser of a date or a date-time, into epoch ms. */
+/** Parser of an ISO 8601 date, taken as its beginning in UTC, or of a date-time with a zone. The result is in epoch ms. */
 export const isoInstant = z
   .union([z.iso.date(), ...times], {
     error:

@@ -49,8 +49,8 @@ const REQUIREMENTS: readonly (Requirement & readonly [Name, Name])[] = [
 ];
 
 /**
- * Each row: a TLS setting, then the settings with the addresses of the servers that it is used for. If the TLS setting is set, one of the
- * addresses in its row has to begin with `https://`.
+ * TLS settings, each followed by the settings with the addresses for which it is used. If a TLS setting is set, it is an error if all of
+ * these addresses that are set begin with `http://`.
  */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],

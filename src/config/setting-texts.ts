@@ -5,7 +5,7 @@ import { parse } from 'dotenv';
 import { CONTENTS, SECRETS } from './settings.ts';
 import type { Name } from './settings.ts';
 
-/** Text of each setting, as written, by name. */
+/** Text of each setting by name, before it is parsed; undefined for a setting that is not set. */
 export type SettingTexts = Readonly<Record<string, string | undefined>>;
 type Texts = Record<string, string | undefined>;
 

@@ -12,7 +12,7 @@ import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { SECRETS, settingsFor } from './settings.ts';
 
-/** Advice for a secret that begins or ends with white space or contains a line break, usually by mistake. */
+/** Advice for a secret that begins or ends with white space, or contains a line break or a zero-width space, usually by mistake. */
 const SPACED =
   'begins or ends with a space, or contains a line break: it is sent unchanged, so remove the white space unless it is part of the secret';
 
@@ -41,7 +41,7 @@ export function settingWarnings(
   ];
 }
 
-/** Prefixes of settings. An unknown name with one of them is probably misspelled. */
+/** Prefixes with which names of settings begin. Any other name with one of these prefixes is probably a misspelled setting. */
 const OWN_PREFIXES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
@@ -105,8 +105,8 @@ function apiWarnings(
 const CLIENT_SECRETS = 'the client secret and the tokens';
 
 /**
- * Returns warnings about PLAIN and OAUTHBEARER logins without TLS. The other mechanisms need no warning: SCRAM does not reveal the
- * password, and MSK with IAM requires TLS.
+ * Returns warnings about PLAIN and OAUTHBEARER logins without TLS at brokers on other machines, and about a token endpoint without TLS. The
+ * other mechanisms need no warning: SCRAM does not reveal the password, and MSK with IAM requires TLS.
  */
 function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
   if (sasl?.mechanism !== 'plain' && sasl?.mechanism !== 'oauthbearer') return [];

@@ -127,8 +127,8 @@ export async function newestCertificates(
 }
 
 /**
- * Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards: a list publishes certificates
- * every few minutes, so the newest is near the end.
+ * Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards from its end, since the newest
+ * certificates are usually close to it.
  */
 async function newestOf(
   kafka: Kafka,

@@ -207,7 +207,7 @@ export class Ledger {
 
   /**
    * Writes the final declaration. It contains the requests that were sent and promises that no more will follow, so that a successor need
-   * not wait for the lease to expire.
+   * not wait for the lease to expire. Does nothing if the ledger is inactive.
    */
   async declareFinal(): Promise<void> {
     if (!this.#isActive) return;

@@ -1,6 +1,6 @@
 /** Factor by which the token bucket refills faster than the quota allows, so that requests that a pause left unused can be sent later. */
 const RATE_MARGIN = 1.01;
-/** Capacity of the token bucket, in requests that may start at once: one of any lane, and one reserved for a poll. */
+/** Capacity of the token bucket at low quotas, in requests: one may start at once in any lane, and one more is reserved for a poll. */
 const MAX_BURST = 2;
 /**
  * Assumed resolution of timers, in ms. As a timer may fire this late, the pacer lets all requests that become due within this time start at

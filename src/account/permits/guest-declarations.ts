@@ -106,7 +106,7 @@ function otherDeclarations({
   return [...(service ? [service] : []), ...declarationsIn(guestEntries, at)];
 }
 
-/** Returns the number of requests that a quota has left after the requests of this process and of other processes. */
+/** Returns the number of requests that a quota has left after those that this process has counted and those that `others` declare. */
 function freeForGuest(
   name: string,
   demand: QuotaDemand,
@@ -121,7 +121,8 @@ function freeForGuest(
 }
 
 /**
- * Returns the number of requests that a quota has left after the requests of this process. Requests of other processes are not subtracted.
+ * Returns the number of requests that a quota has left after those that this process has counted. Requests that other processes have
+ * declared in the ledger are not subtracted.
  */
 function unusedByGuest({ capacity, used }: QuotaDemand): number {
   const own = used

@@ -5,11 +5,11 @@ import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
 import type { UsedRequests } from '../ledger/used-requests.ts';
 
-/** One quota as a guest sees it: its size, the guest's own requests, and the number of permits that the guest wants. */
+/** One quota as a guest sees it: its size, the requests that the guest has counted, and the number of permits that the guest wants. */
 export interface QuotaDemand {
   /** Maximum number of requests in a minute. */
   readonly capacity: number;
-  /** Requests that this process has sent in the last minute, by their age. */
+  /** Requests of the last minute, by their age: those that this process sent, and those of others that it detected in responses. */
   readonly used: readonly AgedCount[];
   /** Number of permits (each the right to send one request) that the guest wants at the moment; may be 0. */
   readonly requested: number;
@@ -105,15 +105,15 @@ export class GuestPermits {
     };
   }
 
-  /** Whether the current batch of permits has not expired, so that a request that has started may be sent. */
+  /** Whether the current batch of permits is still valid. A request that has started may be sent only if it is. */
   isBatchValid(): boolean {
     const { scheduler, wallNow = Date.now } = this.#options;
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
   }
 
   /**
-   * Returns the demand for each quota, by the quota's name: the number of permits that this process wants, and the requests that it has
-   * sent in the last minute.
+   * Returns the demand for each quota, by the quota's name: the number of permits that this process wants, and the requests of the last
+   * minute that it has counted. Before the first batch, quotas with a size in `batchSizes` are requested even if no request waits.
    */
   demands(): QuotaDemands {
     const { batchSizes, scheduler } = this.#options;

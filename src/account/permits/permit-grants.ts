@@ -34,8 +34,8 @@ export interface PermitGrantsOptions extends LeaseClocks {
 }
 
 /**
- * How long to wait until the quota can grant all permits (rights to send one request each) that a process requested, in ms. After that,
- * only the available ones are granted. If this value is too large, the process stops waiting before it gets the response.
+ * How long the service waits until the quota can grant all permits (rights to send one request each) that a guest requested, in ms. After
+ * that, only the available ones are granted. If this value is too large, the guest gives up before it gets the response.
  */
 const GRANT_TIMEOUT_MS = 2_000;
 /**
@@ -50,9 +50,9 @@ const MAX_REQUEST_AGE_MS = 30_000;
 const MAX_CONCURRENT_GRANTS = 32;
 
 /**
- * Responds to guests' requests for permits. Each granted permit uses one request of this process's own quota, and counts as a request in
- * flight for as long as the guest may use it. A permit expires with this process's lease, so a successor counts it together with this
- * process's own requests. Emits nothing; continues after every error.
+ * Returns an operator that responds to guests' requests for permits. Each granted permit uses one request of this process's own quota, and
+ * counts as a request in flight for as long as the guest may use it. A permit expires with this process's lease, so a successor counts it
+ * together with this process's own requests. The operator emits nothing, and continues after every error.
  */
 export function permitGrants(
   options: PermitGrantsOptions,

@@ -62,7 +62,9 @@ const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
  * a declaration in the ledger.
  *
  * A guest uses undeclared permits, which no other process counts, in two cases: the ledger topic does not exist because no service has ever
- * run, or no attempt has reached Kafka. These permits expire after {@link LEASE_MS}, and the guest tries Kafka again before the next batch.
+ * run, or Kafka has been unreachable or has refused access in every attempt so far. These permits expire after {@link LEASE_MS}, and the
+ * guest tries Kafka again before the next batch.
+ *
  * If Kafka is down, a running service sends requests for 11 s at most, until its lease expires. If Kafka only refuses the guest, the
  * service continues, and both together may exceed the quota.
  */
@@ -86,7 +88,7 @@ export class PermitSource {
    * Acquires at least one permit (right to send one API request) for the demands. Repeats the attempt until it succeeds, each time with the
    * current result of `demands`. The permits may be undeclared (see {@link PermitSource}).
    *
-   * @throws CellarstreamError `NO_PERMITS` if none could be acquired in time; errors of Kafka that occur after Kafka was reached once.
+   * @throws CellarstreamError `NO_PERMITS` if none could be acquired in time; errors of Kafka that persist after Kafka was reached once.
    */
   async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
     const { account, patienceMs, scheduler, random = Math.random } = this.#options;
