@@ -138,7 +138,7 @@ class Checks {
     this.problems.push({ path, message, isKey: true });
   }
 
-  /** Adds a problem for each limit that the service does not support. */
+  /** Adds a problem for each limit below one request per minute, and for each quota of a single list that is `per key`. */
   #quotas(): void {
     const { quota, auth, list, lists } = this.#file;
     const check = (limit: string | undefined, ...path: Path) => {

@@ -76,7 +76,8 @@ export interface ListDescription extends Pick<
   readonly ok?: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
-   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check.
+   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check. A setting `KEY_FIELDS_*` for the list
+   * replaces the candidates.
    */
   readonly keyCandidates: readonly (readonly string[])[];
   /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */
@@ -88,7 +89,7 @@ export interface ListDescription extends Pick<
   readonly statuses: StatusTable | undefined;
   /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
   readonly types: RecordSchema | undefined;
-  /** Whether two scans that agree and do not contain a record are accepted as proof that the record was deleted. */
+  /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
   readonly agreed: boolean;
 }
 
@@ -146,8 +147,8 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
 }
 
 /**
- * Returns the name that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
- * JSON Pointer, the name of its header, or the path of the request for it.
+ * Returns the words that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
+ * JSON Pointer, the name of its header, or `the total of` and the path of the request for it. In all other cases: `the total`.
  */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';

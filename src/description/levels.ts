@@ -23,7 +23,7 @@ export interface ReadingRules {
    * other sign that a page follows.
    */
   readonly mayEndEmpty: boolean;
-  /** Whether two full scans that read the same keys are accepted as proof that all other records were deleted. */
+  /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
   readonly isAgreed: boolean;
 }
 
