@@ -42,13 +42,13 @@ export type ErrorCode =
    * uses.
    */
   | 'FENCED'
-  /** The brokers refused the credentials, the rights or the settings of this client. */
+  /** The brokers refused the credentials, the rights or the settings of this client, or have batches of messages that can't be read. */
   | 'KAFKA_REFUSED'
   /** The key fields of a resource can't be determined, or differ from those of its published events. */
   | 'KEY_FIELDS'
   /** The cursor in Kafka, which records how far a list has been read and published, can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
-  /** A topic exists, but with settings that would cause loss of data. */
+  /** A topic exists, but with settings that would cause loss of data, or that do not allow messages as large as those to be written. */
   | 'TOPIC_SETTINGS'
   /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
@@ -57,7 +57,10 @@ export type ErrorCode =
    * have been deleted.
    */
   | 'POSITION'
-  /** A message does not have the format of its topic. The context has its partition and offset. */
+  /**
+   * A message does not have the format of its topic, or the registry lacks its schema. If the message's own bytes are the cause, the
+   * context of the error of a consumer has its partition and offset.
+   */
   | 'VALUE_UNREADABLE'
   /** The schema registry did not respond, or responded with 408, 429 or 5xx. */
   | 'REGISTRY_UNREACHABLE'

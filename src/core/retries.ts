@@ -24,7 +24,8 @@ export const PAUSES = {
   groupOffsets: { firstMs: 250, maxMs: 250 },
   /**
    * Pauses before a larger step is repeated after a temporary error: a check at the start of an instance, the claim of an account, the
-   * restart of a task or of a reader of a topic, a call by a member of a consumer group, a write to the ledger.
+   * restart of a task or of a reader of a topic, a call by a member of a consumer group or by a replay that does not end, a write to the
+   * ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
@@ -83,7 +84,9 @@ export const KAFKA_LIMITS = {
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
-/** How long each kind of failure is retried until it counts as final, in ms, measured from the first failure after a success. */
+/**
+ * How long each kind of failure is retried until it counts as final, in ms, measured from the first of consecutive failures of that kind.
+ */
 export const LASTING_MS = {
   /**
    * How long an operation is retried while the brokers report that too few of them are available (`COORDINATOR_NOT_AVAILABLE`,

@@ -72,7 +72,10 @@ export interface ListDescription extends Pick<
   readonly records: string;
   /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
   readonly reported?: ListFile['reported'];
-  /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
+  /**
+   * JSON Pointer of a member that is true unless the response reports an error. Undefined: a response with records counts as successful,
+   * one without records unless it looks like an error.
+   */
   readonly ok?: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
@@ -80,7 +83,10 @@ export interface ListDescription extends Pick<
    * replaces the candidates.
    */
   readonly keyCandidates: readonly (readonly string[])[];
-  /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */
+  /**
+   * Names of the fields with the modification time of a record. Of several, the first that contains a time is used. Empty if records have
+   * no modification time.
+   */
   readonly updated: readonly string[];
   /** How to request a single record by its key; undefined if the API has no such request. */
   readonly one: SingleRead | undefined;
@@ -127,7 +133,10 @@ export interface StatusTableSubject {
    * several of them change at once, their changes are published in this order.
    */
   readonly fields: readonly (readonly string[])[];
-  /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
+  /**
+   * Name of the object's field that has the time of a status change. If undefined, or if the object has no valid time in that field, the
+   * record's modification time is used.
+   */
   readonly time: string | undefined;
   /**
    * Whether the field `time` holds the time when the object was created. If so, it is used as the time of a status change only if the

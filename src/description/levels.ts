@@ -10,10 +10,11 @@ export interface ReadingRules {
   readonly overlaps: boolean;
   /** Whether one response contains the whole list. */
   readonly isWhole: boolean;
-  /** Whether the API tells how many records the list has. */
+  /** Whether the API states how many records the list has. */
   readonly hasTotal: boolean;
   /**
-   * Whether the total marks the end of the list: a scan is complete only if its last page ends at the list offset that equals the total.
+   * Whether the total marks the end of the list: a scan whose pages overlap was read to the end only if its last page ends at the list
+   * offset that equals the total.
    */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
