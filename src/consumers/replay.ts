@@ -109,7 +109,7 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
  *
  * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset; or retention deleted messages
  * before they were read), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `REGISTRY_UNREACHABLE` (retried instead if `to` is
- * `never`), `REGISTRY_REFUSED`.
+ * `never`), `REGISTRY_REFUSED`, `TLS_REFUSED`.
  *
  * @example
  * ```ts

@@ -114,8 +114,8 @@ const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
  *
  * @throws RangeError when called, if `concurrency` or `retry.tries` is out of range, or `deadLetters` is the topic itself.
  * Without dead letters, the Observable errors with the handler's error after its last attempt, or with `VALUE_UNREADABLE`. It also
- * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, and `TOPIC_SETTINGS` if a
- * dead letter is too large.
+ * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`, and
+ * `TOPIC_SETTINGS` if a dead letter is too large.
  *
  * @example
  * ```ts

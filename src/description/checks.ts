@@ -27,7 +27,7 @@ export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
 
-/** A place in a description that refers to the value of a setting. */
+/** A place in a description that refers to the value of a setting, and the message that is reported if that setting has no value. */
 export interface SettingUse extends Problem {
   /** Name of the setting, such as `API_KEY`. */
   readonly setting: string;
