@@ -35,7 +35,10 @@ export interface CheckedPartition {
 /** A certificate, and the result of comparing a consumer's live keys with it. */
 export interface CheckedCertificate extends PublishedCertificate {
   readonly checked: Checked;
-  /** Human-readable reason why no partition was compared; undefined if `partitions` has results. */
+  /**
+   * Human-readable reason why the certificate can't be compared with the topic at all; `partitions` is then empty. Undefined if
+   * `partitions` has results.
+   */
   readonly why: string | undefined;
   readonly partitions: readonly CheckedPartition[];
 }
@@ -43,7 +46,10 @@ export interface CheckedCertificate extends PublishedCertificate {
 /** Properties of a topic that decide whether a certificate can be compared with its events. */
 export interface CertifiedTopic {
   readonly bounds: ReadonlyMap<number, Bounds>;
-  /** `min.compaction.lag.ms`: the age before which compaction removes no message; `Infinity` if the topic is not compacted. */
+  /**
+   * The topic's `min.compaction.lag.ms`: compaction removes no message that is younger than this. `Infinity` if the topic is not compacted;
+   * 0 if this client may not read the topic's settings.
+   */
   readonly compactionLagMs: number;
 }
 
@@ -62,9 +68,9 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
 }
 
 /**
- * Returns for how long compaction retains all of the topic's events, in ms: the topic's `min.compaction.lag.ms`, or `Infinity` if the topic
- * is not compacted. Returns 0 if the broker does not let this client read topic settings: then {@link whyUncheckable} accepts no
- * certificate.
+ * Returns the minimum age, in ms, at which compaction may remove an event of the topic: the topic's `min.compaction.lag.ms`, or `Infinity`
+ * if the topic is not compacted. Returns 0 if the broker does not let this client read the topic's settings: then {@link whyUncheckable}
+ * accepts no certificate.
  */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   const LAG = 'min.compaction.lag.ms';
@@ -92,7 +98,10 @@ export function whyUncheckable(
   return "the certificate is older than the topic's min.compaction.lag.ms: events that it counts may have been compacted away";
 }
 
-/** Verdict on a partition whose count and digest at the certificate's offset are unavailable, and the reason. */
+/**
+ * Verdict on a partition whose count and digest at the certificate's offset are not available, and the reason. It is `disagrees` if their
+ * absence shows that events are missing, otherwise `not checked`.
+ */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
@@ -101,7 +110,8 @@ export interface TallyUnavailable {
 /**
  * Compares a topic's live keys with a certificate: for each partition, their count and digest at the offset that the certificate states.
  *
- * @param found Returns count and digest of a partition's live keys after all events before the offset `position`.
+ * @param found Returns count and digest of a partition's live keys after all events before the offset `position`, or why they are not
+ * available.
  */
 export function checkCertificate(
   published: PublishedCertificate,
@@ -148,8 +158,8 @@ export class TableCheck {
   readonly #topic: CertifiedTopic;
   /**
    * For each partition, count and digest of the live keys as they were after each of the recent events, in offset order. They are stored
-   * because a certificate states the values at an earlier offset, and may arrive after later events have been read. The first entry is the
-   * state before the first event: no live keys.
+   * because a certificate states the values at an earlier offset, and may arrive after later events have been read. Each partition begins
+   * with one entry for the time before its first event, with no live keys.
    */
   readonly #recent: Map<number, TallyAt[]>;
 
@@ -196,8 +206,8 @@ const POSITION_TOO_OLD: TallyUnavailable = {
 };
 
 /**
- * Minimum number of recent events per partition for which count and digest of the live keys after the event are stored. Too few: a
- * certificate that arrives late is `not checked`.
+ * Minimum number of recent events of each partition after which count and digest of the live keys are stored, in `TableCheck`. If it is too
+ * small, a certificate that arrives late is `not checked`. If it is too large, memory is wasted.
  */
 const MIN_RETAINED = 10_000;
 

@@ -31,10 +31,10 @@ export class MessageReader<T> {
   }
 
   /**
-   * Fetches the schemas of these messages that are not cached yet. A malformed message or an unusable schema causes no error here but in
-   * {@link read}, so that earlier messages are delivered first.
+   * Fetches the schemas of these messages that are not cached yet. A malformed message or an unusable schema causes an error only in
+   * {@link read}, so that the messages before it can be delivered first.
    *
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED`.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed; otherwise `REGISTRY_REFUSED` or `TLS_REFUSED`.
    */
   async prepare(messages: readonly KafkaMessage[]): Promise<void> {
     for (const { value } of messages) {

@@ -5,9 +5,13 @@ import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
 import type { EventSummary } from './live-key-tracker.ts';
 
 /**
- * Verdict on a row of a consumer's copy of a list. `right`: the row has the sequence that the record had at the certificate, or that of a
- * later event of the record. `stale`: the list has the record, but the row has another sequence. `too many`: the list has no such record,
- * or an earlier row has the same key.
+ * Verdict on a row (key and sequence) of a consumer's copy of a list:
+ *
+ * - `right`: the row has the sequence that its record had at the certificate, or that of a later event that created or changed the record;
+ * - `stale`: the certificate counts the record, or a later event created or changed it, but the row has another sequence;
+ * - `too many`: neither the certificate nor a later event has such a record, or an earlier row has the same key.
+ *
+ * A record that was deleted after the certificate is not `too many`: the copy may not have read the deletion yet.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 
@@ -46,7 +50,10 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
-  /** Keys that are live (not deleted) at the certificate's offsets. Valid after all of the topic's events have been passed to `event`. */
+  /**
+   * Count and digest of each partition's keys that are live (not deleted) at the certificate's offset. Valid after all of the topic's
+   * events have been passed to `event`.
+   */
   get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }
@@ -76,7 +83,10 @@ export class CopyCheck {
     return isKnown ? 'stale' : 'too many';
   }
 
-  /** Returns the number of records that the copy lacks. To be called after all rows have been passed to `row`. */
+  /**
+   * Returns the number of records that the copy lacks: the certificate counts them, no later event deleted them, and no row has their key.
+   * Must be called after all rows have been passed to `row`.
+   */
   missing(): number {
     let missing = 0;
     this.#certified.sequences.forEach((hash) => {
@@ -86,8 +96,8 @@ export class CopyCheck {
   }
 
   /**
-   * Whether the copy lacks the record with this key although it should have it: the certificate counts the record, and no later event
-   * deleted it. To be called after all rows of the copy have been passed to `row`.
+   * Whether the copy lacks the record with this key: the certificate counts the record, no later event deleted it, and no row has its key.
+   * Must be called after all rows have been passed to `row`.
    */
   isMissing(key: string): boolean {
     const hash = hash64(key);
@@ -95,8 +105,7 @@ export class CopyCheck {
   }
 
   /**
-   * Whether the copy lacks a record that it should have: no row has the key, and no event at or after the certificate's offsets deleted the
-   * record.
+   * Whether the copy lacks a record that is live at the certificate's offsets: no row has its key, and no later event deleted it.
    *
    * @param hash Hash of a key that is live at the certificate's offsets.
    */

@@ -28,7 +28,7 @@ export interface Handled<T, R> {
   readonly result: R | undefined;
 }
 
-/** An event that could not be handled and was written to the dead letters. */
+/** An event that could not be decoded or handled, and was written to the dead letters. */
 export interface DeadLettered {
   readonly partition: number;
   /** Offset of the event, as decimal text. */
@@ -80,7 +80,10 @@ interface HandlingHooks {
   readonly onDeadLetter?: (letter: DeadLettered) => void;
 }
 
-/** Makes one attempt to handle a message; completes without a value if `halt$` interrupts it. */
+/**
+ * Makes one attempt to handle a message. Emits the outcome; completes without one if `halt$` emits during a pause before a retried call to
+ * Kafka or the registry. A running handler is not interrupted.
+ */
 export type Handling<T, R> = (
   partition: number,
   message: KafkaMessage,
@@ -91,8 +94,8 @@ export type Handling<T, R> = (
 /**
  * Returns a function that decodes a message and calls the handler once. If the handler fails, the outcome is a retry after a pause: a
  * random fraction of a bound that doubles with each attempt. A message that can't be decoded, or whose last attempt failed, is written to
- * the dead letters; without dead letters, the Observable errors with `VALUE_UNREADABLE` or the handler's error. Failures of Kafka and the
- * registry are retried without limit.
+ * the dead letters; without dead letters, the Observable errors with `VALUE_UNREADABLE` or the handler's error. Temporary failures of Kafka
+ * and the registry are retried without limit; with other failures of theirs, the Observable errors.
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;
@@ -144,9 +147,9 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Throws the error for a message whose schema the registry did not return. If the registry refused the message's schema id but has another
- * schema of the topic, only this message is unreadable: the error is `VALUE_UNREADABLE`. Otherwise it is `error` itself: this may be the
- * wrong registry, and then every message would become a dead letter.
+ * Throws the error for a message that could not be decoded. Usually this is `error` itself. If the registry refused the message's schema id
+ * but has another schema of the topic, only this message is unreadable, and the error is `VALUE_UNREADABLE`. If the registry has no schema
+ * of the topic, it may be the wrong registry: with `VALUE_UNREADABLE`, every message would become a dead letter.
  */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';

@@ -25,7 +25,7 @@ interface KeyedWorkItems<E, R> {
 interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** Number of items, counted from the start of the batch, that are all done. The item with this index is not done, or does not exist. */
+  /** Index of the first item of the batch that is not done: all items before it are done. Equal to the number of items if all are done. */
   readonly lowWatermark: number;
 }
 

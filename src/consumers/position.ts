@@ -8,13 +8,17 @@ import { offsetsSince, topicBounds } from '../kafka/client/topic-facts.ts';
 
 /**
  * A position in a topic: for each partition, the decimal offset of the next message to read. Plain JSON, to be stored together with your
- * results. Partitions that it does not contain are read from their beginning.
+ * results. A replay that begins at a position reads the partitions that the position does not contain from their beginning.
  */
 export type TopicPosition = object & Readonly<Record<number, string>>; // `object` excludes strings, which are indexed by numbers too
 
 /**
- * Where a replay begins. `beginning`: at the oldest message. `latest`: after the newest message that exists when the replay starts. A Date:
- * with the messages published at that time or later. A position: at the offset of each partition.
+ * Where a replay begins:
+ *
+ * - `beginning`: at the oldest message;
+ * - `latest`: after the newest message that exists when the replay starts;
+ * - a Date: with the messages published at that time or later;
+ * - a position: at the offset of each partition; partitions that the position does not contain begin at their oldest message.
  */
 export type From = 'beginning' | 'latest' | Date | TopicPosition;
 
@@ -28,7 +32,10 @@ export type From = 'beginning' | 'latest' | Date | TopicPosition;
  */
 export type To = 'latest' | 'never' | Date | TopicPosition;
 
-/** Returns the position after a message, to resume from once the message has been processed. */
+/**
+ * Advances a position past a message that has been processed: returns a copy of the position in which the message's partition has the
+ * offset after the message.
+ */
 export function positionAfter(
   position: TopicPosition,
   { partition, offset }: { readonly partition: number; readonly offset: string },
@@ -37,10 +44,11 @@ export function positionAfter(
 }
 
 /**
- * Resolves the begin `from` and the end `to` of a replay to an offset for each partition, as the topic is at this moment.
+ * Resolves the begin `from` and the end `to` of a replay to an offset for each partition, as the topic is at this moment. If `to` is a
+ * Date, its time is returned as `before`, because it must be compared with the timestamp of each message that is read.
  *
- * @throws CellarstreamError `POSITION` if the topic does not exist, or a position names a partition or an offset that the topic does not
- * have.
+ * @throws CellarstreamError `POSITION` if the topic does not exist, a Date is invalid, or a position names a partition or an offset that
+ * the topic does not have.
  */
 export async function resolveRange(
   kafka: Kafka,

@@ -65,16 +65,16 @@ export interface ReplayOptions<T> extends Source<T> {
    * later messages.
    */
   readonly order?: 'arrival' | 'time';
-  /** Called once, after every message that existed at the start has been delivered. Not called after `stop$` has emitted. */
+  /** Called once, after every message of the range that existed at the start has been delivered. Not called after `stop$` has emitted. */
   readonly onCaughtUp?: () => void;
   /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
   /** Called before each retry pause while the registry is unavailable. Only a replay that does not end (`to: 'never'`) retries. */
   readonly onRetry?: (retry: Retry) => void;
   /**
-   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one, once every
-   * event that the certificate describes has been delivered; later events may have been delivered too. Not called for certificates whose
-   * positions the replay does not reach.
+   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and with each later one. Each is
+   * passed on once the replay has delivered every event that the certificate describes, except events before `from`; later events may have
+   * been delivered too. Not called for certificates whose positions the replay does not reach.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
@@ -84,7 +84,10 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly certificates?: CertificatesOptions;
 }
 
-/** {@link ReplayOptions} with only the topic's name instead of a {@link Topic}: the name determines how the values are decoded. */
+/**
+ * {@link ReplayOptions} with only the topic's name instead of a {@link Topic}. The name determines the TypeScript type of the values
+ * ({@link ValueIn}); they are decoded according to the schema with which they were written.
+ */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
   ReplayOptions<ChangeEvent>,
   'topic'
@@ -106,7 +109,7 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
  *
  * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset; or retention deleted messages
  * before they were read), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `REGISTRY_UNREACHABLE` (retried instead if `to` is
- * `never`), `REGISTRY_REFUSED`.
+ * `never`), `REGISTRY_REFUSED`, `TLS_REFUSED`.
  *
  * @example
  * ```ts

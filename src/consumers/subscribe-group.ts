@@ -75,7 +75,10 @@ export interface SubscribeGroupOptions<T> {
   readonly certificates?: CertificatesOptions;
 }
 
-/** {@link SubscribeGroupOptions} with the topic given by name, as in {@link replay}. */
+/**
+ * {@link SubscribeGroupOptions} with only the topic's name instead of a {@link Topic}. The name determines the TypeScript type of the
+ * values ({@link ValueIn}); they are decoded according to the schema with which they were written.
+ */
 export interface SubscribeGroupByNameOptions<Name extends string = string> extends Omit<
   SubscribeGroupOptions<unknown>,
   'topic'
@@ -111,8 +114,8 @@ const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
  *
  * @throws RangeError when called, if `concurrency` or `retry.tries` is out of range, or `deadLetters` is the topic itself.
  * Without dead letters, the Observable errors with the handler's error after its last attempt, or with `VALUE_UNREADABLE`. It also
- * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, and `TOPIC_SETTINGS` if a
- * dead letter is too large.
+ * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`, and
+ * `TOPIC_SETTINGS` if a dead letter is too large.
  *
  * @example
  * ```ts
@@ -196,7 +199,9 @@ class GroupMember<T, R> {
     this.#work = keyedWork(concurrency, scheduler);
   }
 
-  /** Joins the consumer group. The membership ends when `stop$` emits or the subscriber unsubscribes. */
+  /**
+   * Joins the consumer group. The membership ends when `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried.
+   */
   start(): void {
     const { kafka, topic, certificates, onCertificate, stop$ = NEVER } = this.#options;
     const subscriber = this.#subscriber;
@@ -274,7 +279,7 @@ class GroupMember<T, R> {
     this.#leave();
   }
 
-  /** Returns an operator that retries a call to Kafka, with pauses, until the member leaves. */
+  /** Returns an operator that retries a call to Kafka after temporary errors, with pauses, until the member leaves. */
   #retrying<V>(): MonoTypeOperatorFunction<V> {
     const { random, onRetry } = this.#options;
     return backoff<V>({

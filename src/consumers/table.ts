@@ -50,20 +50,20 @@ export interface Table<Image> {
   /** Number of records in the table. */
   readonly size: number;
   /**
-   * Number of events ignored so far because their `sequence` was not above the highest `sequence` read before in the same partition: they
-   * are outdated or duplicates. Above 0 only if something is wrong with the topic.
+   * Number of messages ignored so far because they are outdated or duplicates: events whose `sequence` is not above the highest `sequence`
+   * read before in the same partition, and the tombstones that follow such events. Above 0 only if something is wrong with the topic.
    */
   readonly dropped: number;
   /** Iterates over keys and records, in no particular order. */
   entries(): IterableIterator<[string, Image]>;
   /**
-   * Resolves once the table contains every message that existed when the table was created. Rejects if reading fails or the table is closed
-   * before that.
+   * Resolves once the table contains every message that existed when the table was created. Rejects if, before that, the table is closed or
+   * its updating fails (see `changes$`).
    */
   readonly ready: Promise<void>;
   /**
    * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or with the
-   * error that `select` throws; after an error the table is not updated. Completes when the table is closed.
+   * error that `select` or `onCertificate` throws; after an error the table is not updated. Completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
   /** Stops applying new events of the topic to the table. The records in the table stay readable. */
@@ -72,7 +72,8 @@ export interface Table<Image> {
 
 /**
  * Reads a resource's topic from its beginning, and applies events as they are published. Holds whole images in memory; to save memory,
- * reduce them with `select`. If Kafka or the registry becomes unavailable, the table waits for it.
+ * reduce them with `select`. If Kafka or the registry becomes unavailable later, the table waits for it; if Kafka is unavailable at the
+ * start, the table ends with the error.
  *
  * @example
  * ```ts

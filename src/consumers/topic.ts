@@ -83,8 +83,8 @@ function fullName({ name, namespace }: RecordSchema): string {
 }
 
 /**
- * A logical type for decoding only: encoding throws. avsc fails to create a resolver if the writer's type is not the same logical type;
- * otherwise values that the writer's type does not convert would be returned raw, such as the bytes of a decimal.
+ * A logical type for decoding only: encoding throws. It can be resolved only from a writer's type of the same logical type. With any other
+ * writer's type, avsc fails to create the resolver; otherwise it would return that type's raw values, such as the bytes of a decimal.
  */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
@@ -146,7 +146,7 @@ export type ValueIn<Name extends string> = Name extends `${string}.order-status-
       ? DeadLetter
       : ChangeEvent;
 
-/** Returns a topic given only its name; its values are decoded according to the writer's schema. */
+/** Returns the topic with this name. Each of its values is decoded according to the schema with which it was written. */
 export function topicNamed<Name extends string>(name: Name): Topic<ValueIn<Name>> {
   return {
     name,

@@ -21,7 +21,7 @@ export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
   'orders',
 );
 
-/** The topics that `cellarstream run` writes for consumers. */
+/** The topics of records, status changes and dead letters that `cellarstream run` writes for the built-in API. */
 export interface Topics {
   readonly orders: Topic<ChangeEvent<Order>>;
   readonly customers: Topic<ChangeEvent>;
@@ -34,8 +34,8 @@ export interface Topics {
 }
 
 /**
- * Returns the topics with a prefix, and the types of their values. Orders have a type with their documented fields; the other
- * resources are JSON, because their fields are not documented.
+ * Returns the topics of the built-in API under a prefix, each with the decoder and the type of its values. Orders have a type with their
+ * documented fields; the other resources are JSON, because their fields are not documented.
  *
  * @param prefix `TOPIC_PREFIX` of the service. Default `wine`.
  */

@@ -3,8 +3,8 @@ import type { SchedulerLike } from 'rxjs';
 
 /**
  * Scheduler whose clock never goes back. Its time is that of the machine's clock at the start of the process plus the monotonic time since
- * then, in epoch ms. Adjustments of the machine's clock (NTP) do not affect it, so it is used to measure intervals. Its times can be stored
- * and compared by a later process.
+ * then, in epoch ms. Adjustments of the machine's clock (NTP) after the start do not affect it, so it is used to measure intervals. As its
+ * times are epoch times, a later process can compare stored ones with its own.
  */
 export const steadyScheduler: SchedulerLike = {
   now: () => performance.timeOrigin + performance.now(),

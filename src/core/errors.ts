@@ -3,50 +3,68 @@ export type ErrorCode =
   /** Wrong usage or settings. The message lists all wrong settings. */
   | 'SETTINGS'
   /**
-   * The API or its login refused the API key or other credentials. If it accepted them before, the request is retried (`canPass` in the
-   * context).
+   * The API or its login refused the API key or other credentials. If it accepted them before, requests are retried for a time
+   * (`API_KEY_PATIENCE_MS`); the context then has `canPass: true`.
    */
   | 'API_KEY_REJECTED'
-  /** The API responded with 401 or 403 to a list request. The request is repeated with the same token or a new one. */
+  /**
+   * The API refused the token of a request for records, with 401, 403 or a status that means `token` in the description. The request is
+   * repeated with the same token or a new one.
+   */
   | 'TOKEN_REJECTED'
-  /** The API responded with 429. */
+  /**
+   * The API responded to a request for records with 429 or a status that means `quota` in the description, or the command `check` found its
+   * quota used up.
+   */
   | 'QUOTA_EXCEEDED'
   /**
-   * The API responded with an error status for which there is no other code. The status decides whether the request is retried, unless the
-   * context has `canPass`: true makes the error temporary, false final.
+   * The API responded with a status that does not mean success, and for which there is no other code. The status decides whether the
+   * request is retried, unless the context has `canPass`: true makes the error temporary, false final.
    */
   | 'API_STATUS'
-  /** The API's response is malformed: it is truncated, is not JSON, or does not have the format of the API's lists. */
+  /** The API's response is malformed: it is truncated, is not JSON, or does not have the form that the description states. */
   | 'API_ANSWER'
   /** A request to the API was not sent, because the lease (the right to send requests) had expired. */
   | 'LEASE_OVER'
   /** A command got no permits for its API requests, because the quota is used up or the service that runs the account does not respond. */
   | 'NO_PERMITS'
-  /** The API did not respond: the connection was refused or reset, or the request timed out. */
+  /**
+   * The API did not respond: the connection failed (also at a proxy, or because the server's certificate has expired) or was reset, or the
+   * request timed out.
+   */
   | 'API_UNREACHABLE'
-  /** The brokers did not respond. */
+  /** The brokers did not respond, or responded with an error that a retry may resolve. */
   | 'KAFKA_UNREACHABLE'
   /** A transaction failed or its outcome is unknown. The process must read from Kafka what was committed. */
   | 'COMMIT_FAILED'
-  /** Another instance has claimed this account and fenced this one. */
+  /**
+   * Another instance has claimed this account and fenced this one, or another producer has opened the transactional id that this program
+   * uses.
+   */
   | 'FENCED'
-  /** The brokers refused the credentials, the rights or the settings of this client. */
+  /** The brokers refused the credentials, the rights or the settings of this client, or have batches of messages that can't be read. */
   | 'KAFKA_REFUSED'
   /** The key fields of a resource can't be determined, or differ from those of its published events. */
   | 'KEY_FIELDS'
   /** The cursor in Kafka, which records how far a list has been read and published, can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
-  /** A topic exists, but with settings that would cause loss of data. */
+  /** A topic exists, but with settings that would cause loss of data, or that do not allow messages as large as those to be written. */
   | 'TOPIC_SETTINGS'
   /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
-  /** A topic that is to be read does not exist, or a position in it does not exist or is invalid. */
+  /**
+   * A topic that is needed does not exist, or a position in it is invalid: the topic has no such partition or offset, or the messages there
+   * have been deleted.
+   */
   | 'POSITION'
-  /** A message does not have the format of its topic. The context has its partition and offset. */
+  /**
+   * A message does not have the format of its topic, or the registry lacks its schema. If the message's own bytes are the cause, the
+   * context of the error of a consumer has its partition and offset.
+   */
   | 'VALUE_UNREADABLE'
-  /** The schema registry did not respond. */
+  /** The schema registry did not respond, or responded with 408, 429 or 5xx. */
   | 'REGISTRY_UNREACHABLE'
-  /** The schema registry refused a schema, or the credentials of this client. */
+  /** The schema registry refused a schema or the credentials of this client, or does not have a schema that is needed. */
   | 'REGISTRY_REFUSED'
   /**
    * A TLS connection to a server is impossible with these settings. The server's certificate is signed by an unknown authority or is for
@@ -59,7 +77,7 @@ export type ErrorCode =
   | 'STATE_FOLDER'
   /** The contents of the state folder are damaged. They are restored from Kafka. */
   | 'STATE_DAMAGED'
-  /** The services that the demo needs can't be started on this machine. */
+  /** The demo can't start a server that it needs (Kafka, the schema registry) or an instance of its fleet. */
   | 'SERVICES';
 
 /** Details of an error for logs and programs, such as offsets, statuses and addresses. They never contain a secret. */
@@ -101,8 +119,8 @@ const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Codes of final errors that stop only one resource, until an operator resolves the error. All other final errors concern the whole
- * process.
+ * Codes of errors that, if final, stop only one resource until an operator resolves them. All other final errors concern the whole process,
+ * except some with the code `KAFKA_REFUSED`: see {@link isResourceError}.
  */
 const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
@@ -116,8 +134,8 @@ const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. A 429 from the
- * API has the code `QUOTA_EXCEEDED` instead of `API_STATUS`.
+ * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. After a 429 to
+ * a request for records, the error has the code `QUOTA_EXCEEDED` instead of `API_STATUS`.
  */
 export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
@@ -139,7 +157,7 @@ export function isRetryable(error: unknown): boolean {
 
 /**
  * Whether an error of a request to the API is temporary. In addition to the errors that {@link isRetryable} accepts, redirects and 404 are
- * temporary, because gateways send them while the API behind them is being replaced.
+ * temporary, because gateways send them while the API behind them is being replaced; `canPass: false` in the context makes them final.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
@@ -159,7 +177,10 @@ export function isResourceError(error: unknown): boolean {
   return RESOURCE_CODES.has(error.code);
 }
 
-/** Returns an error's message on one line for people, followed by the messages of its causes. At most four messages are included. */
+/**
+ * Returns an error's message on one line for people, followed by the messages of its causes. At most four messages are included. A message
+ * that an earlier one contains is left out.
+ */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at !== undefined && at !== null && parts.length < 4;) {

@@ -17,10 +17,10 @@ interface ProxiedOptions {
 }
 
 /**
- * Creates a dispatcher that connects through the configured proxies, or directly to hosts in `NO_PROXY`. A server is reached through a
- * tunnel, even at an `http://` address: a proxy's cache can't respond to requests in a tunnel. Many proxies, such as Squid with its default
- * settings, allow tunnels only to TLS ports. If the proxy refuses the tunnel to an `http://` server, this request and all later ones to
- * that server are sent to the proxy with absolute URLs.
+ * Creates a dispatcher that connects through the configured proxies, or directly to servers for which {@link proxyFor} chooses none. A
+ * server is reached through a tunnel, even at an `http://` address: a proxy's cache can't respond to requests in a tunnel. Many proxies,
+ * such as Squid with its default settings, allow tunnels only to TLS ports. If the proxy refuses the tunnel to an `http://` server, this
+ * request and all later ones to that server are sent to the proxy with absolute URLs.
  *
  * undici's `EnvHttpProxyAgent` (7.30) can use tunnels or absolute URLs but does not fall back from tunnels to absolute URLs, reads
  * `process.env`, has no time limit for CONNECT, and reports a refusal as an aborted request.
@@ -125,7 +125,10 @@ function rejectingProxyResponses(
   };
 }
 
-/** Error for a proxy that did not connect to a server: the proxy can't be reached, or it refused the connection. */
+/**
+ * Error of a request that failed at the proxy: the proxy can't be reached, does not respond as an HTTP proxy, or refused the tunnel or the
+ * request.
+ */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly status: number | undefined;

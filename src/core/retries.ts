@@ -1,6 +1,9 @@
 // How failed operations are repeated: the pauses between attempts, and how long attempts go on. One table, so that they can be compared.
 
-/** Pauses between the attempts of an operation, in ms. The first pause is `firstMs`; it doubles with each further failure up to `maxMs`. */
+/**
+ * Pauses between the attempts of an operation, in ms. The first pause is `firstMs`; it doubles with each further failure up to `maxMs`. The
+ * operator `backoff` takes a random fraction of each pause.
+ */
 interface Pauses {
   readonly firstMs: number;
   readonly maxMs: number;
@@ -12,16 +15,17 @@ export const PAUSES = {
   kafkaRequest: { firstMs: 20, maxMs: 500 },
   /** Pauses before a reader of a topic opens a new connection, after it failed to connect or to fetch messages. */
   kafkaFetch: { firstMs: 250, maxMs: 5_000 },
-  /** Pause before an instance joins the Kafka group of its fleet again. */
+  /** Pause before an instance joins the Kafka group of its fleet again after a temporary error. */
   groupJoin: { firstMs: 500, maxMs: 500 },
   /**
-   * Pause before a member tries again to set the first offsets of a consumer group. Only the leader may set them; until they are committed,
-   * the other members wait.
+   * Pause before a member of a new consumer group that begins at `latest` checks again whether the consumer group has its first offsets.
+   * Only the leader commits them; the other members wait until then.
    */
   groupOffsets: { firstMs: 250, maxMs: 250 },
   /**
    * Pauses before a larger step is repeated after a temporary error: a check at the start of an instance, the claim of an account, the
-   * restart of a task or of a reader of a topic, a call by a member of a consumer group, a write to the ledger.
+   * restart of a task or of a reader of a topic, a call by a member of a consumer group or by a replay that does not end, a write to the
+   * ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
@@ -67,7 +71,10 @@ export const KAFKA_LIMITS = {
    * a leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
-  /** Time limits for requests that commands and topic readers send about topics and groups; the second applies if no broker responds. */
+  /**
+   * Time limits for requests that commands and topic readers send about topics and groups. `unreachableMs` applies as long as no broker has
+   * responded.
+   */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
   /** Time limit for requests of tasks about topics and about the rights of this user. Short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
@@ -77,7 +84,9 @@ export const KAFKA_LIMITS = {
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
-/** How long each kind of failure is retried until it counts as final, in ms, measured from the first failure after a success. */
+/**
+ * How long each kind of failure is retried until it counts as final, in ms, measured from the first of consecutive failures of that kind.
+ */
 export const LASTING_MS = {
   /**
    * How long an operation is retried while the brokers report that too few of them are available (`COORDINATOR_NOT_AVAILABLE`,
@@ -109,18 +118,21 @@ export const LASTING_MS = {
  */
 export const FETCH_RETRIES = 5;
 
-/** Number of retries that kafkajs makes before it throws an error. */
+/** Maximum number of retries that kafkajs makes before it throws an error. */
 export const KAFKAJS_RETRIES = {
   /** Maximum number of retries of one request of the running service. They take about four seconds in all. */
   service: 7,
   /**
-   * Number of retries of one request of a command, or of the check when the service starts. They take about one second in all, so that an
-   * unreachable Kafka is reported soon.
+   * Maximum number of retries of one request of a command, or of the check when the service starts. They take about one second in all, so
+   * that an unreachable Kafka is reported soon.
    */
   command: 5,
 } as const;
 
-/** Returns the pause after a number of consecutive failures, in ms. `failures` is 1 after the first failure. */
+/**
+ * Returns the pause after a number of consecutive failures, in ms; for random pauses, its upper bound. `failures` is 1 after the first
+ * failure.
+ */
 export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }

@@ -28,8 +28,9 @@ const UNKNOWN_AUTHORITY = new Set([
 ]);
 
 /**
- * Error codes of OpenSSL and Node for a server certificate that is invalid for another reason than an untrusted authority, for example
- * because it was revoked. The server's operator must replace it.
+ * Error codes of OpenSSL and Node for a server certificate that is invalid, for example because it was revoked. Not included are the codes
+ * for an untrusted authority and for a certificate that has expired or is not valid yet. The server's operator must replace the
+ * certificate.
  */
 const INVALID_CERTIFICATE = new Set([
   ...['CERT_CHAIN_TOO_LONG', 'CERT_REJECTED', 'CERT_REVOKED', 'HOSTNAME_MISMATCH'],
@@ -103,8 +104,9 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message for a TLS alert about the client's certificate. Undefined for other error codes. The alert `bad_certificate` counts
- * as a missing certificate as well, because Java servers send it to a client that presents no certificate.
+ * Returns the message for a TLS alert about the client's certificate. Undefined for other error codes, and for most alerts if there are no
+ * settings for a client certificate. The alert `bad_certificate` counts as a missing certificate as well, because Java servers send it to a
+ * client that presents no certificate.
  */
 function clientMessage(
   code: string,

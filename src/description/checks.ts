@@ -27,7 +27,7 @@ export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
 
-/** A place in a description that refers to the value of a setting. */
+/** A place in a description that refers to the value of a setting, and the message that is reported if that setting has no value. */
 export interface SettingUse extends Problem {
   /** Name of the setting, such as `API_KEY`. */
   readonly setting: string;
@@ -138,7 +138,7 @@ class Checks {
     this.problems.push({ path, message, isKey: true });
   }
 
-  /** Adds a problem for each limit that the service does not support. */
+  /** Adds a problem for each limit below one request per minute, and for each quota of a single list that is `per key`. */
   #quotas(): void {
     const { quota, auth, list, lists } = this.#file;
     const check = (limit: string | undefined, ...path: Path) => {

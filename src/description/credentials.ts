@@ -36,8 +36,8 @@ export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
 }
 
 /**
- * Returns words for messages about the credentials that a description uses: a noun (`API key` or `credentials`), and the names of the
- * settings that contain them (`settings`).
+ * Returns words for messages about the credentials that a description uses. `noun`: `API key` or `credentials`. `settings`: the names of
+ * the settings that contain them, or `auth in API_DESCRIPTION` if the description uses no such setting.
  */
 export function credentialWords(auth: ApiDescription['auth']) {
   const used = credentialsIn(auth);

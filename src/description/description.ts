@@ -72,14 +72,21 @@ export interface ListDescription extends Pick<
   readonly records: string;
   /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
   readonly reported?: ListFile['reported'];
-  /** JSON Pointer of a member that is true unless the response reports an error. Undefined: responses with records count as successful. */
+  /**
+   * JSON Pointer of a member that is true unless the response reports an error. Undefined: a response with records counts as successful,
+   * one without records unless it looks like an error.
+   */
   readonly ok?: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
-   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check.
+   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check. A setting `KEY_FIELDS_*` for the list
+   * replaces the candidates.
    */
   readonly keyCandidates: readonly (readonly string[])[];
-  /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */
+  /**
+   * Names of the fields with the modification time of a record. Of several, the first that contains a time is used. Empty if records have
+   * no modification time.
+   */
   readonly updated: readonly string[];
   /** How to request a single record by its key; undefined if the API has no such request. */
   readonly one: SingleRead | undefined;
@@ -88,7 +95,7 @@ export interface ListDescription extends Pick<
   readonly statuses: StatusTable | undefined;
   /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
   readonly types: RecordSchema | undefined;
-  /** Whether two scans that agree and do not contain a record are accepted as proof that the record was deleted. */
+  /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
   readonly agreed: boolean;
 }
 
@@ -126,7 +133,10 @@ export interface StatusTableSubject {
    * several of them change at once, their changes are published in this order.
    */
   readonly fields: readonly (readonly string[])[];
-  /** Name of the object's field that has the time of a status change. Undefined: the record's modification time is used. */
+  /**
+   * Name of the object's field that has the time of a status change. If undefined, or if the object has no valid time in that field, the
+   * record's modification time is used.
+   */
   readonly time: string | undefined;
   /**
    * Whether the field `time` holds the time when the object was created. If so, it is used as the time of a status change only if the
@@ -146,8 +156,8 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
 }
 
 /**
- * Returns the name that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
- * JSON Pointer, the name of its header, or the path of the request for it.
+ * Returns the words that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
+ * JSON Pointer, the name of its header, or `the total of` and the path of the request for it. In all other cases: `the total`.
  */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';

@@ -243,7 +243,9 @@ const claims = z
   .array(oneOf(CLAIMS, 'a claim'))
   .describe('names of claims of the description of a list, such as [key, limit]');
 
-/** Format of the lines that `check --measure` prints. */
+/**
+ * Zod schema of the result of `check --measure`: the value of the property `measured` in the YAML that it prints and in a description file.
+ */
 export const measuredFormat = object('the result of check --measure: date, lists', {
   date: matching(/^\d{4}-\d\d-\d\d$/, 'the day of the measurement, such as 2026-05-01'),
   lists: recordOf(

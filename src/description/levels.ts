@@ -10,10 +10,11 @@ export interface ReadingRules {
   readonly overlaps: boolean;
   /** Whether one response contains the whole list. */
   readonly isWhole: boolean;
-  /** Whether the API tells how many records the list has. */
+  /** Whether the API states how many records the list has. */
   readonly hasTotal: boolean;
   /**
-   * Whether the total marks the end of the list: a scan is complete only if its last page ends at the list offset that equals the total.
+   * Whether the total marks the end of the list: a scan whose pages overlap was read to the end only if its last page ends at the list
+   * offset that equals the total.
    */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
@@ -23,7 +24,7 @@ export interface ReadingRules {
    * other sign that a page follows.
    */
   readonly mayEndEmpty: boolean;
-  /** Whether two full scans that read the same keys are accepted as proof that all other records were deleted. */
+  /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
   readonly isAgreed: boolean;
 }
 

@@ -77,7 +77,10 @@ export function describedQuota({
   };
 }
 
-/** Converts a limit such as `5000/h per key` to requests a minute, rounded down. 0 if it allows less than one request a minute. */
+/**
+ * Converts a limit such as `5000/h per key` to requests per minute, rounded down, and at most {@link MAX_PER_MINUTE}. 0 if it allows less
+ * than one request per minute.
+ */
 export function perMinuteOf(limit: string): number {
   const { count, unit } = parsed(limit);
   return Math.min(MAX_PER_MINUTE, Math.floor((count * 60) / UNIT_SECONDS[unit]));

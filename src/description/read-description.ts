@@ -117,8 +117,8 @@ function invalid(lines: readonly string[]): CellarstreamError {
 }
 
 /**
- * Returns the text of a problem: its path, then its message. A colon separates them unless the message begins with a verb, whose subject is
- * the path.
+ * Returns the text of a problem: its path, then its message. A colon separates them unless the message begins with `is`, `needs`, `has` or
+ * `sends`: then the path is its subject.
  */
 function textOf({ path, message }: Problem): string {
   if (path.length === 0) return message;
@@ -134,7 +134,10 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   return expected(schema?.description ?? 'another value', issue.input);
 }
 
-/** Converts a zod issue to problems. For an issue of a union, returns the problems of the alternative that the value matches best. */
+/**
+ * Converts a zod issue to problems. For a value that suits no alternative of a union, returns the problems of the first alternative that
+ * objects only to parts within the value; without such an alternative, one problem for the whole value.
+ */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
   switch (issue.code) {

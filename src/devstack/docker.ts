@@ -162,8 +162,8 @@ async function isThisMachine(host: string): Promise<boolean> {
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
 /**
- * Represents a container as the program that {@link untilReady} waits for. Its `log` returns the command that prints the container's log,
- * which error messages then show in place of the log.
+ * Represents a container as the program that {@link untilReady} waits for. Its `log` returns not the log but the command that prints it,
+ * `docker logs <id>`, for error messages.
  */
 function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };

@@ -17,7 +17,7 @@ const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
 /** File that marks a complete cache folder: the size in bytes of each file, by path. Written last. */
 const MANIFEST = 'complete.json';
 
-/** Folders of the jars that Maven downloaded. */
+/** Folders of the jars of Kafka and of the schema registry that Maven downloaded, and their versions. */
 export interface Jars {
   readonly kafka: string;
   readonly kafkaVersion: string;
@@ -63,8 +63,8 @@ export function classArchive(jars: string): string {
 }
 
 /**
- * Returns the JVM option that loads a server's class archive (see {@link classArchive}), or an empty array if the archive does not exist. A
- * JVM ignores an archive that another Java version created.
+ * Returns the JVM option that loads a server's class archive (see {@link classArchive}), in an array, which is empty if the archive does
+ * not exist. A JVM ignores an archive that another Java version created.
  */
 export function sharedClasses(jars: string): readonly string[] {
   const file = classArchive(jars);
@@ -186,7 +186,8 @@ async function sizes(folder: string): Promise<Record<string, number>> {
 const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
 
 /**
- * Summarizes a download on one line: number and total size of the downloaded files, elapsed time, and the current file.
+ * Summarizes a download on one line: number and total size of the downloaded files, if there are any yet, elapsed time, and the current
+ * file.
  *
  * @param log The output of `mvn --batch-mode` so far.
  * @param tookMs Time since Maven was started, in ms.
@@ -237,7 +238,7 @@ export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
     : { found: true, command: 'mvn' };
 }
 
-/** Returns the output of a program with its version flag; undefined if it cannot be run. */
+/** Runs a program with its version flag, for at most 30 s, and returns its output; undefined if it can't be run or fails. */
 export async function versionText(
   command: string,
   flag: string,

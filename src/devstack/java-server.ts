@@ -40,7 +40,9 @@ export interface JavaServerKind {
   probe(ports: readonly number[], program: Program): Probe;
 }
 
-/** A server that runs as a JVM, with its files in a temporary folder that is deleted when this process ends. */
+/**
+ * A server that runs as a JVM. Its files are in a temporary folder, which is deleted when the services are stopped or this process ends.
+ */
 export class JavaServer implements StoppableControl {
   readonly #kind: JavaServerKind;
   readonly #java: string;

@@ -27,8 +27,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional settings of a cluster with several nodes: the cluster keeps running while one node is stopped, and tests can move partition
- * leaders by reordering replicas.
+ * Additional settings of a cluster with several nodes. A node that is stopped first hands the leadership of its partitions to other nodes.
+ * The first replica of each partition becomes its leader within about a second, so tests can move the leadership by reordering replicas.
  */
 const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
@@ -36,7 +36,7 @@ const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'leader.imbalance.check.interval.seconds': '1',
 };
 
-/** Returns the settings for the numbers of replicas and of in-sync replicas of all topics, including Kafka's own. */
+/** Returns the settings for the number of replicas and the minimum number of in-sync replicas of all topics, including Kafka's own. */
 function replicas(count: number, inSync: number): Record<string, string> {
   const [all, least] = [String(count), String(inSync)];
   return {

@@ -12,7 +12,7 @@ const LOWEST = 20_000;
 /** Upper bound, exclusive, of the ports that are chosen at random for servers. */
 const HIGHEST = 32_000;
 
-/** Returns distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
+/** Returns `count` distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
 export async function freeLoopbackPorts(
   count: number,
   preferred: readonly number[] = [],
