@@ -5,11 +5,14 @@ import type { Observable, SchedulerLike } from 'rxjs';
 export type PollChain = 'newest' | 'back';
 
 /**
- * Counts the poll scans of a list that have begun and that have ended. A poll scan reads all pages of one poll window. The counts are kept
- * separately for each chain (series of poll windows).
+ * Numbers the poll scans of a list, and knows which of them have ended. A poll scan reads all pages of one poll window. The scans of each
+ * chain (series of poll windows) have their own numbers, and follow each other: a scan that begins while another has not ended replaces it,
+ * because that one has failed or was restarted.
  */
 export class PollScans {
+  /** Number of the newest scan that has begun. */
   readonly #begun = new Map<PollChain, number>();
+  /** Number of the newest scan that has ended. */
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
@@ -37,17 +40,17 @@ export class PollScans {
     });
   }
 
-  /** Counts a poll scan of this chain (series of poll windows) as begun. */
+  /** Reports that a poll scan of this chain (series of poll windows) has begun. */
   scanStarted(chain: PollChain): void {
     this.#begun.set(chain, (this.#begun.get(chain) ?? 0) + 1);
   }
 
   /**
-   * Counts a poll scan of this chain (series of poll windows) as ended. To be called when the last page of the scan has arrived, before
-   * that page is emitted.
+   * Reports that the newest poll scan of this chain (series of poll windows) has ended. To be called when the last page of the scan has
+   * arrived, before that page is emitted.
    */
   scanEnded(chain: PollChain): void {
-    this.#ended.set(chain, (this.#ended.get(chain) ?? 0) + 1);
+    this.#ended.set(chain, this.#begun.get(chain) ?? 0);
     this.#ended$.next();
   }
 }

@@ -38,3 +38,16 @@ it('waits for the first scan where none had begun', () => {
   scans.scanEnded('newest');
   expect(isDone()).toBe(true);
 });
+
+it('does not wait for scans that failed before the subscription', () => {
+  const time = new VirtualTimeScheduler();
+  const scans = new PollScans(time);
+  for (let n = 0; n < 3; n += 1) scans.scanStarted('newest');
+  scans.scanEnded('newest');
+  scans.scanStarted('newest'); // fails
+  const isDone = watched(scans, time);
+  scans.scanStarted('newest');
+  expect(isDone()).toBe(false);
+  scans.scanEnded('newest');
+  expect(isDone()).toBe(true);
+});
