@@ -312,7 +312,8 @@ class Scan {
     if (!isLast) {
       const next = this.#pager.next(page);
       if (!next) {
-        tell(answer.next === undefined ? 'cut' : 'endless');
+        if (answer.next === undefined) tell('cut');
+        else tellEndless(answer, tell);
         return undefined;
       }
       this.#standstill.joined(end, records, next.anchors.at(-1) ?? []);
@@ -346,15 +347,19 @@ class Scan {
       ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
       pageSize: this.#pageSize,
     });
-    if (isEndless) tell('endless');
-    // Without a total, nothing shows that the list really ends here.
-    if (isEndless && total === undefined) tell('unsettled');
+    if (isEndless) tellEndless(answer, tell);
     // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
     const isCutShort = isShort && end < (total ?? 0) && (hasNewKey ?? !isIdle);
     // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
     // no record has moved in front of that offset.
     return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
   }
+}
+
+/** Reports that the scan ends although the server names a next page. Without a total, nothing shows that the list really ends there. */
+function tellEndless({ total }: Answer, tell: (trouble: ScanTrouble) => void): void {
+  tell('endless');
+  if (total === undefined) tell('unsettled');
 }
 
 /** Counts the distinct keys of a scan. Gives up for the rest of the scan once the list's total changes. */

@@ -83,6 +83,8 @@ function swept(
     isEndless = false,
     /** The last record, too, has a cursor: behind it is an empty page. */
     isTrailing = false,
+    /** From this time on, in ms, the second page has its own cursor as that of the next page. */
+    stuckAt = Infinity,
   } = {},
 ): Swept {
   const scheduler = virtualTime();
@@ -109,6 +111,8 @@ function swept(
                   const hasNext = answered.data.length > 0;
                   return { ...answered, hasNext, ...(hasNext && { next: String(end) }) };
                 }
+                if (scheduler.now() > stuckAt && page.cursor !== undefined)
+                  return { ...answerOf(list, all, page), hasNext: true, next: page.cursor };
                 if (!isEndless) return answerOf(list, all, page);
                 // The last page is served again and again.
                 const cursor = String(Math.min(Number(page.cursor ?? 0), all.at(-PAGE - 1)!));
@@ -259,6 +263,14 @@ describe('a server that claims more pages for ever', () => {
     expect(new Set(troubles)).toContain('endless');
     expect(new Set(levels)).toEqual(new Set([undefined]));
     expect(gone).toEqual([]);
+  });
+});
+
+describe('a server that repeats the cursor that was asked for', () => {
+  it('does not show that a list without a total has ended', () => {
+    const { troubles, gone } = swept(AGREED, () => ids(1, 17), { stuckAt: 30_000 });
+    expect(gone).toEqual([]);
+    expect(new Set(troubles)).toEqual(new Set(['endless', 'unsettled']));
   });
 });
 
