@@ -41,7 +41,7 @@ export const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn:
 export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * Holds the tokens of one account: the newest token, and the previous one if it worked, until it expires or is refused, or the newest works.
+ * Holds the tokens of one account: the newest, and the previous one if it worked, until it expires or is refused, or the newest works.
  * Decides from the outcomes of requests which token is used, when an early login is made, and when the list is the cause of a failure.
  *
  * - A token that has never worked is *young*: some replicas of the server may learn of it only a few seconds later. A list that refuses it
