@@ -173,7 +173,7 @@ export class ListDates {
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
-  /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the local time, or the newest stamp seen if it is later. */
+  /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the local time, or the newest stamp seen if later. */
   get now(): number {
     const { clock, localTime } = this.#options;
     return clock.now(localTime()) ?? clock.latest(localTime());
@@ -246,8 +246,8 @@ export class ListDates {
   }
 
   /**
-   * Marks the list as one that can't be polled by dates, for the reason `why`, and returns to the first date format. Does nothing if the list
-   * is marked with the same `why` already.
+   * Marks the list as one that can't be polled by dates, for the reason `why`, and returns to the first date format. Does nothing if the
+   * list is marked with the same `why` already.
    *
    * @param reason The error that showed this, on one line.
    */

@@ -57,7 +57,7 @@ export class MissingKeys {
     this.#options = options;
   }
 
-  /** Counts the missing keys: all of them, the new ones, and those in each held-back range. For the keys skipped see {@link MissingKeys}. */
+  /** Counts the missing keys: all, the new ones, and those in each held-back range. For the keys skipped see {@link MissingKeys}. */
   *count(): Generator<Observable<never>, MissingKeyCounts> {
     const { progress, records } = this.#options;
     const { judged, heldBack } = progress();

@@ -118,8 +118,8 @@ class OffsetPager extends Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan had detected that the server serves pages of a single size, when the scan began or at its newest page. If the plan
-   * detects it during the scan, after the first page of the list, the scan begins again, because it has requested wrong offsets.
+   * Whether the page plan had detected that the server serves pages of a single size, when the scan began or at its newest page. If the
+   * plan detects it during the scan, after the first page of the list, the scan begins again, because it has requested wrong offsets.
    */
   #wasFixed: boolean;
 

@@ -10,7 +10,7 @@ import { ISO } from '../../description/time-format.ts';
 /** The range of modification dates that a scan covers. */
 export interface Window {
   readonly from: string;
-  /** Value of the date parameter for the end of the range. Undefined if requests send none, as the list has no such parameter or refuses it. */
+  /** Value of the date parameter for the end of the range. Undefined if none is sent: the list has no such parameter, or refuses it. */
   readonly to?: string;
 }
 
@@ -98,8 +98,8 @@ const GAP_RETRY_MS = 10 * 60_000;
  * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
  * chain began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages. One chain reads new
  * records and looks back ten seconds. The lookback chain starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit
- * up to `lookbackMs` late is always read. If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain, and
- * it looks back at least `lookbackMs`.
+ * up to `lookbackMs` late is always read. If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain,
+ * and it looks back at least `lookbackMs`.
  *
  * A poll of the first chain starts once `intervalMs`, and `spacingMs` for each request of its previous poll, have passed since that poll
  * started. To compensate for the quota that the lookback chain uses, the pauses of the first chain are longer.
@@ -166,8 +166,8 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time. If all of
-   * these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
+   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time. If all
+   * of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
    *
    * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
    * - `far`: all stamps seen. Used otherwise.
