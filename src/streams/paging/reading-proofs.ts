@@ -96,8 +96,8 @@ const MIN_CAP = 20;
  *
  * - a cap seldom changes, so a list whose total is below the highest one seen is not capped, unless many keys went missing at once: then
  *   the cap may have changed;
- * - a cap is at least 20, and it is a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of two: 500, 1,024 and
- *   9,999 may be caps;
+ * - a cap is at least 20, and it is a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of two: 500, 1,024
+ *   and 9,999 may be caps;
  * - a cap is not smaller than a page, so a list that does not fill its only page is not capped.
  *
  * A complete list may look capped until its total changes. Until then its deletions are not published, because a missing record may also
