@@ -25,7 +25,7 @@ export type ScanTrouble =
    * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
    * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before, or has
    *   accepted a page without an anchor.
-   * - The scan ended with the trouble `endless`, and the API reports no `total`.
+   * - The scan ended with the trouble `endless` because pages brought no new records, and the API reports no `total`.
    */
   | 'unsettled'
   /**
