@@ -43,7 +43,8 @@ export interface TokenUse {
 interface RefusalState {
   /**
    * Number of failures of the list's requests since the list last accepted the token: refusals of the token, and failures that may be due
-   * to it. Each counted failure sets `retryAt`. Failures of requests that were sent before that time are not counted.
+   * to it. Requests in flight together count once: a failure is counted only if its request was sent at or after the `retryAt` that the
+   * previous counted failure has set.
    */
   readonly count: number;
   readonly newest: RequestTimes;
@@ -56,15 +57,15 @@ interface RefusalState {
   readonly retryAt: number;
 }
 
-/** Pause before a list retries a token that it has refused once, in ms. The pause doubles with each further refusal. */
+/** Pause before a list retries a token that it has refused once, in ms. The pause doubles with each further refusal, up to 30 s. */
 export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long failures of a list's queries of one kind (by date or by key) are attributed to the queries and not to the token, in ms. The time
- * begins with a failure that was shown not to be due to the token. Within this time, a failed query is not retried if a query of that kind
- * has succeeded since the time began. If the time is too small, each of many failing queries is retried. If it is too large, a token that
- * stops working is noticed later.
+ * How long, in ms, a list's failing queries of one kind (such as by date or by key) are given up without a retry. The time begins when a
+ * query of that kind fails for good and the token was shown not to be the cause. The rule applies once a later query of that kind has
+ * succeeded; see {@link TokenEvidence.isFineBesideFailures}. If the time is too small, each of many failing queries is retried. If it is
+ * too large, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -84,8 +85,8 @@ export class TokenEvidence {
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
   /**
-   * For each list, when a request failed because of its query and not because of the token, in ms on the scheduler's clock. Further such
-   * failures within a minute do not change this time.
+   * When a query failed for good although the token was valid, in ms on the scheduler's clock, by name of list and kind of query
+   * ({@link TokenUse.list}). Further such failures within a minute do not change this time.
    */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
@@ -107,9 +108,9 @@ export class TokenEvidence {
    * State of the token:
    *
    * - `new`: no request with it has succeeded or been refused yet;
-   * - `young`: only refused so far, perhaps because the server's replicas do not know it yet;
+   * - `young`: it has been refused and has never worked, perhaps because the server's replicas do not know it yet;
    * - `proven`: a list has responded with a page;
-   * - `dead`: given up, as the server refuses it.
+   * - `dead`: given up, because the server refuses it. A later success, or a login that returns the same token, ends this state.
    */
   get state(): 'new' | 'young' | 'proven' | 'dead' {
     if (this.#isDead) return 'dead';
@@ -168,8 +169,8 @@ export class TokenEvidence {
    * Whether the token is probably not the cause of a failure of this query ({@link TokenUse.list}), because the query fails now and then.
    * True if all of these hold:
    *
-   * - within the last minute the query has failed in spite of retries;
-   * - after that, it has returned a page with this token;
+   * - less than a minute ago, the query failed for good and the token was shown not to be the cause;
+   * - the same kind of query has returned a page with this token since;
    * - no request with the token has failed since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
@@ -187,14 +188,17 @@ export class TokenEvidence {
     this.#isDead = false;
   }
 
-  /** Registers that a request failed, perhaps because of the token. Ignored if the token has worked for a request that was sent later. */
+  /**
+   * Registers that a request failed, perhaps because of the token: sets {@link failingSince} unless it is set already. Ignored if
+   * {@link hasWorkedElsewhere} returns true for the request.
+   */
   recordFailure(use: TokenUse, now: number): void {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }
 
   /**
-   * Records a refusal, or another failure that may be due to the token. Returns the state of the failures that were recorded for this list
-   * since it last accepted the token.
+   * Records a refusal, or another failure that may be due to the token. Ignored if the request was sent before the `retryAt` of the list's
+   * previous failure. Returns the state of the failures recorded for this list since it last accepted the token.
    */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);
@@ -217,8 +221,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Starts a new lifetime of the token after a login has returned the same token again. The successes, failures and refusals recorded for
-   * the token are retained.
+   * Starts a new lifetime of the token after a login has returned the same token again. The token does not count as dead any more. The
+   * successes, failures and refusals recorded for it are retained.
    */
   renew(token: Token): void {
     this.#token = token;

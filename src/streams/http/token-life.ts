@@ -30,8 +30,8 @@ const MARGIN_PART = 0.05;
 /** How long all requests with a token must fail before it is replaced early, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;
 /**
- * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. If it is too small, a failing login
- * server stops the list.
+ * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. Fewer suffice if other requests show
+ * that the token is valid. If the number is too small, a failing login server stops the list.
  */
 const MAX_REFUSED_TOKENS = 3;
 
@@ -41,15 +41,16 @@ export const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn:
 export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * Holds the tokens of one account: the newest token, and the previous token while it is valid and the newest token has not worked yet.
+ * Holds the tokens of one account: the newest, and the previous one if it worked, until it expires or is refused, or the newest works.
  * Decides from the outcomes of requests which token is used, when an early login is made, and when the list is the cause of a failure.
  *
  * - A token that has never worked is *young*: some replicas of the server may learn of it only a few seconds later. A list that refuses it
  *   tries it again after 1, 2 and 4 s; only then is another login made.
- * - A token that worked for a list and is then refused by the same list is dead.
- * - If a list refuses a token that other lists accept, the account has no right to read the list. The same holds for queries by date or
- *   key that a list refuses while it accepts the token without them. Two successful requests prove that the server accepts the token:
- *   one that succeeded before the refused request was sent, and one that was sent after the refusal arrived.
+ * - A token that worked for a list and is then refused by the same list is dead, unless it has worked for a request that was sent later.
+ * - If a list refuses a token that other lists accept, the account has no right to read the list; a 401 counts only once a second token
+ *   was refused, too. The same holds for queries by date or key that a list refuses while it accepts the token without them. Two
+ *   successful requests prove that the server accepts the token: one that succeeded before the refused request was sent, and one that was
+ *   sent after the refusal arrived.
  * - If a query by date or key has failed with a final status although the token was valid, and the list has since responded to another
  *   such query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen
  *   of them.)
@@ -132,7 +133,10 @@ export class TokenLife {
     return GO_ON;
   }
 
-  /** Handles the outcome of a request whose token is not the newest. After a refusal the older token is not used again. */
+  /**
+   * Handles the outcome of a request whose token is not the newest. After a refusal, or a status with which a retry would fail again, the
+   * older token is not used again.
+   */
   #reportOld({ token, list }: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     if (outcome === 'failed') return GO_ON;
     if (outcome === 'worked') {
@@ -229,7 +233,7 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
   return now >= askedAt + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART);
 }
 
-/** Why an early login is made: the server refused the token, or all requests with the token failed. */
+/** Why an early login is made: the server refused the token, or requests fail in another way that may be due to the token. */
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**

@@ -37,7 +37,7 @@ const FORM = 'application/x-www-form-urlencoded';
 /**
  * Returns the address that the description gives for the login or the token endpoint; undefined if requests carry static credentials.
  *
- * @throws RangeError if a variable of the address has no value.
+ * @throws RangeError if a variable of the address has no value, or the address is not valid.
  */
 export function loginUrlOf(
   { auth }: Pick<ApiDescription, 'auth'>,
@@ -68,7 +68,8 @@ export function refreshGrantOf(
  * Returns how the description requests a token.
  *
  * @param ownUrl Address that replaces that of the description (`API_LOGIN_URL`).
- * @throws RangeError if the description has neither a login nor OAuth 2, or a variable of the address has no value.
+ * @throws RangeError if the description has neither a login nor OAuth 2, a variable of the address has no value, or the address is not
+ * valid.
  */
 export function tokenRequestOf(
   { auth, headers }: Pick<ApiDescription, 'auth' | 'headers'>,

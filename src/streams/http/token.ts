@@ -39,7 +39,10 @@ export interface TokenSourceOptions {
 
 /** Provides the token of one account to all its requests. */
 export interface TokenSource {
-  /** Emits the token to send, at once or as soon as there is one, and then every later token to send. Never completes. */
+  /**
+   * Emits the token to send, at once or as soon as there is one, and then every later token to send. Never completes; a failed login is its
+   * error.
+   */
   readonly token$: Observable<Token>;
   /** Returns the token to send; undefined while there is none: then requests wait for the next login that succeeds. */
   current(): Token | undefined;

@@ -16,8 +16,8 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap. It is the distance from the
-   * start of the newest accepted page to the start of the page planned after it.
+   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap: as many as it advanced after
+   * the newest page that did. Lists with `earlier` positions step back to these instead.
    */
   readonly step: number;
   /**
@@ -27,7 +27,7 @@ export interface Position {
   readonly anchors: readonly (readonly Anchor[])[];
   /**
    * Number of times in a row that the scan has stepped back to an earlier offset because a page had no anchor or its cursor was refused; 0
-   * once a page has an anchor.
+   * once a page continues the scan, or the scan begins again.
    */
   readonly stepsBack: number;
   /**
@@ -60,7 +60,8 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 export interface JoinResult {
   /**
    * Whether the page continues the scan without a gap: it contains an anchor, a record that was read before and is unchanged. Also true for
-   * a page that needs none: the first page of the list, or a page that is accepted without one (`isBlind`).
+   * a page that needs none: the first page of the list, a page that is accepted without one (`isBlind`), and every page of a list whose
+   * pages do not overlap.
    */
   readonly anchored: boolean;
   /**
@@ -70,12 +71,12 @@ export interface JoinResult {
   readonly swapped: boolean;
   /** Position of the next page. If the page does not continue the scan (`anchored` false), a position further back. Computed on access. */
   readonly next: Position;
-  /** Whether the scan has stepped back too often in a row (`MAX_STEPS_BACK`). `next` is then the beginning of the list. */
+  /** Whether this page has no anchor after `MAX_STEPS_BACK` steps back in a row. `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page shows keys of anchors (records that the scan read before), but too few records to compute a digest for any of them.
-   * This happens only if all fields except the key are ignored: a digest is then made of the key and of the keys of several preceding
-   * records. Stepping back does not help, because earlier pages overlap by too few records as well.
+   * Whether the page shows keys of anchors (records that the scan read before), but too few records precede them to compute a digest for
+   * any of them. This happens only if all fields except the key are ignored: a digest is then made of the key and of the keys of several
+   * preceding records. Stepping back does not help, because earlier pages overlap by too few records as well.
    */
   readonly lacksDigests: boolean;
 }
@@ -102,8 +103,8 @@ const ANCHORED_PAGES = 4;
  */
 export const MAX_EARLIER = ANCHORED_PAGES;
 /**
- * Number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a scan that
- * steps back meets no anchor.
+ * Approximate number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a
+ * scan that steps back meets no anchor.
  */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
@@ -247,8 +248,8 @@ class AnchorPage {
 
   /**
    * Returns the digest by which the record at index `place` can be recognized as an anchor. If `of` is `bytes`: the digest of the record's
-   * bytes, or of its content if its bytes are unknown. If `of` is `content`: the digest of its content. Undefined if neither can be
-   * computed.
+   * bytes, or of its content if its bytes are unknown or digests leave out fields. If `of` is `content`: the digest of its content.
+   * Undefined if the digest cannot be computed.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);

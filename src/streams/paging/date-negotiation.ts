@@ -26,7 +26,8 @@ interface NegotiationStart {
  *
  * 1. Without dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
  * 2. With the refused dates. If the server now accepts them, nothing is changed.
- * 3. With a window of a minute. If the server accepts it, only long windows are refused, and the maximum length of windows is halved.
+ * 3. With a window of a minute. If the server accepts it, only long windows are refused: the maximum length of windows is set to half the
+ *    length of the refused one. If that is less than a day, step 4 follows.
  * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other.
  *
  * A date format is a notation of dates together with a kind of window end. If requests with dates fail without being refused (by server
@@ -93,7 +94,8 @@ export function* dateNegotiation(
 /**
  * Measures how a list interprets dates. A generator that yields the requests to send and returns the finding. First measures the offset
  * between modification times and date parameters. Then, if poll windows have an end, tries one date format after another until the list
- * interprets that end correctly. Stores the results in `dates`, unless the list cannot be polled by dates or the probe was inconclusive.
+ * interprets that end correctly or a format without an end is reached. Stores the results in `dates`, unless the list cannot be polled by
+ * dates or the probe was inconclusive.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

@@ -31,7 +31,7 @@ export type ProbeFinding =
   | { readonly kind: 'offset'; readonly offsetMs: number }
   /** The list cannot be polled by dates: it ignores the dates, or returns no records for any window. */
   | { readonly kind: 'no-dates'; readonly why: 'ignored' | 'empty' }
-  /** The probe was inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
+  /** The probe was inconclusive, for example because no record has a modification time, a request was refused, or the list changed. */
   | { readonly kind: 'unknown' };
 
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
@@ -60,9 +60,9 @@ const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
  * newest stamp seen. A list that interprets dates as documented returns the record with that stamp, and the probe ends. Otherwise the first
  * page of the list is read, and the offset from its stamps to date parameters is determined by bisecting the range of all time zones.
  *
- * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. Two
- * stamps must give the same result, unless the list has only one. A single stamp does not count if it is a midnight, because it may have
- * been truncated to the day.
+ * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. An
+ * offset other than 0 counts only if two stamps give the same one. If the first page shows only one stamp, that stamp suffices, unless it
+ * is a midnight: it may then have been truncated to the day.
  *
  * @param dates The offset measured before, `dates.offsetMs`, is tried first. Without a parameter for the end of a window, the finding is
  * `unknown`.
@@ -102,8 +102,9 @@ export function* dateProbe(
 
 /**
  * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that the list returns the record with
- * that stamp for a narrow window around the sum. Tries 0 and `dates.offsetMs`, the offset measured before, first. The finding is `no-dates`
- * if the list ignores dates or returns no records for them, and `unknown` if the responses do not show the offset.
+ * that stamp for a narrow window around the sum. Tries 0, then the offset measured before (`dates.offsetMs`), and then bisects the range of
+ * all time zones. The finding is `no-dates` if the list ignores dates or returns no records for them, and `unknown` if a request is refused
+ * or the responses do not show the offset.
  */
 function* search(
   dates: Dates,
@@ -152,8 +153,8 @@ function* search(
  *
  * Two windows begin shortly before the stamp (modification time) of a record. The narrow one ends shortly after the stamp, the other where
  * windows of polls end. The list misinterprets the end if the narrow window shows the record, but the other one shows no record at all, or
- * one that is more than a day older. If the other window, requested first, shows the newest stamp as documented, no further request is
- * sent.
+ * one that is more than a day older. The other window is requested first, for the newest stamp; if its response has neither fault, the
+ * test ends with false.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

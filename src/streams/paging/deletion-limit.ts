@@ -17,8 +17,8 @@ export interface HeldBack {
    */
   readonly gone: number;
   /**
-   * Number of published records, minus the keys that were already missing before those of this held-back range. The deletion limit is a
-   * percentage of this number.
+   * Number of published records when this held-back range was detected, minus the keys that were already missing before those of this
+   * range. The deletion limit is a percentage of this number.
    */
   readonly known: number;
   /**
@@ -39,15 +39,15 @@ export interface MissingKeyCounts {
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
   /**
-   * Whether a held-back range (see {@link HeldBack}) is within the limit again, because the API has shown some of its missing keys after
-   * all. The full scans that had missed those keys were wrong.
+   * Whether the API has shown missing keys of a held-back range (see {@link HeldBack}) after all, and the keys still missing are within the
+   * limit. The full scans that had missed the keys were wrong.
    */
   readonly hasRecovered: boolean;
 }
 
 /**
  * Number of newly missing keys up to which `DELETE_LIMIT_PERCENT` does not hold back deletions: in a short list, a few ordinary deletions
- * exceed the percentage.
+ * exceed the percentage. {@link MAX_OF_SHORT} applies nevertheless.
  */
 const NEVER_HELD = 20;
 /**

@@ -100,7 +100,7 @@ export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   return last !== undefined && records.at(records.length - 1)?.key === last;
 }
 
-/** Whether a page contains the key of a record that the previous page remembered as an anchor, to join later pages to it. */
+/** Whether a page contains the key of one of the previous page's anchors (records that were chosen to join later pages to it). */
 function sharesRecord({ anchors }: Position, records: PageRecords): boolean {
   const { keys } = records;
   const has = keys

@@ -36,7 +36,7 @@ export interface DatesFound {
   readonly parameter: string;
   /** Name of the field with the records' modification time. */
   readonly stamp: string;
-  /** Description of the date format that works; null while no format works. */
+  /** Description of the date format in use; null while the list cannot be polled by dates. */
   readonly form: string | null;
   /** Whether requests send dates in the documented format, which is tried before all other formats. */
   readonly isUsualForm: boolean;
@@ -63,7 +63,7 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Length, in ms, below which poll windows are not shortened further if the server refuses long ones. */
+/** Smallest maximum length of poll windows, in ms. If the server refuses long windows, the maximum is halved, but not below this length. */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {
@@ -80,7 +80,7 @@ export interface ListDatesOptions {
 
 /**
  * Findings of this process about the date parameters of one list, and the windows that polls request accordingly. The first date format is
- * the documented one. Each refusal leads to the next format.
+ * the documented one. {@link ListDates.nextForm} switches to the next one if the list does not accept it.
  */
 export class ListDates {
   readonly #options: ListDatesOptions;
@@ -92,7 +92,10 @@ export class ListDates {
   #longestMs = Infinity;
   #noDates: NoDates | undefined;
   #reason: string | undefined;
-  /** Findings that were passed to `onFound` last, as JSON without the reason. Before the first call: those of a list as documented. */
+  /**
+   * Findings that were passed to `onFound` last, as JSON without the reason. Before the first call: the findings for a list that interprets
+   * dates as documented.
+   */
   #told: string;
 
   constructor(options: ListDatesOptions) {
@@ -147,7 +150,8 @@ export class ListDates {
 
   /**
    * Returns the window of a poll, in the date format that is used at present (`form`). The window begins at `from`. Depending on the
-   * format, it ends two days after `latest` or at the server's current time, or has no end. `from` and `latest` are in epoch ms.
+   * format, it ends two days after `latest`, or at the server's current time (plus `offsetMs`), or has no end. It also has no end if it
+   * should end at the server's time and no response had a `Date` header yet. `from` and `latest` are in epoch ms.
    */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
@@ -169,7 +173,7 @@ export class ListDates {
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
-  /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the latest time that the server's clock may show. */
+  /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the local time, or the newest stamp seen if later. */
   get now(): number {
     const { clock, localTime } = this.#options;
     return clock.now(localTime()) ?? clock.latest(localTime());
@@ -230,7 +234,7 @@ export class ListDates {
     return true;
   }
 
-  /** Reports to the hooks that the current date format works: a request with dates in this format has succeeded. */
+  /** Called when a request with dates in the current format has succeeded. Reports the findings to `onFound` if they have changed. */
   formWorks(): void {
     this.#tell();
   }
@@ -242,7 +246,8 @@ export class ListDates {
   }
 
   /**
-   * Marks the list as one that can't be polled by dates, for the reason `why`.
+   * Marks the list as one that can't be polled by dates, for the reason `why`, and returns to the first date format. Does nothing if the
+   * list is marked with the same `why` already.
    *
    * @param reason The error that showed this, on one line.
    */

@@ -46,8 +46,9 @@ export interface MissingKeysOptions {
 }
 
 /**
- * Goes through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. The methods are generators
- * that are run by {@link inTurn}; the Observables that they yield are pauses between slices, and the work on the keys.
+ * Goes through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. If single records can be
+ * requested, keys whose record cannot be requested are skipped. The methods are generators that are run by {@link inTurn}; the Observables
+ * that they yield are pauses between slices, and the work on the keys.
  */
 export class MissingKeys {
   readonly #options: MissingKeysOptions;
@@ -56,7 +57,7 @@ export class MissingKeys {
     this.#options = options;
   }
 
-  /** Counts the published keys that the newest full scan has not shown. */
+  /** Counts the missing keys: all, the new ones, and those in each held-back range. For the keys skipped see {@link MissingKeys}. */
   *count(): Generator<Observable<never>, MissingKeyCounts> {
     const { progress, records } = this.#options;
     const { judged, heldBack } = progress();
@@ -72,7 +73,7 @@ export class MissingKeys {
     return counts;
   }
 
-  /** Counts the published keys that the newest full scan has not shown and whose deletions are not held back by the deletion limit. */
+  /** Counts the missing keys whose deletions are not held back by the deletion limit. For the keys skipped see {@link MissingKeys}. */
   *countFree(): Generator<Observable<never>, number> {
     let count = 0;
     yield* this.free<never>((keys) => {

@@ -68,7 +68,10 @@ export abstract class Pager {
     return false;
   }
 
-  /** Returns the position after a page that continued the scan; undefined if the response does not show where the list continues. */
+  /**
+   * Returns the position after a page that continued the scan. Undefined if the response does not show where the list continues, or names
+   * the page itself as the next one.
+   */
   abstract next(page: ReceivedPage): Position | undefined;
   /**
    * Returns the position from which to read on after a page was not accepted: it had no anchor (no unchanged record that was read before),
@@ -115,9 +118,8 @@ class OffsetPager extends Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether this scan takes into account that the server serves pages of a single size. Initially, whether that was known when the scan
-   * began. Becomes true when it is noticed during the scan: unless the scan is still on the first page of the list, it then begins again,
-   * because it has requested wrong offsets.
+   * Whether the page plan had detected that the server serves pages of a single size, when the scan began or at its newest page. If the
+   * plan detects it during the scan, after the first page of the list, the scan begins again, because it has requested wrong offsets.
    */
   #wasFixed: boolean;
 
@@ -235,9 +237,9 @@ class AfterPager extends SequentialPager {
   }
 
   /**
-   * Whether the list continues after this page. If responses do not show it, the list ends with an empty page, or with a page whose last
-   * record is also the last one of the previous page. A `total` does not show the end: once records before the page are deleted, it is
-   * smaller than the number of records read.
+   * Whether the list continues after this page. An empty page ends the list. If responses do not show whether the list continues, it also
+   * ends with a page whose last record is the last one of the previous page, too, unless the scan has stepped back. A `total` does not show
+   * the end: once records before the page are deleted, it is smaller than the number of records read.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;

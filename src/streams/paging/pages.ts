@@ -70,7 +70,7 @@ export interface PagesOptions {
    * Requests pages ahead, so that slow responses do not slow down the scan. Default: each page is requested after the previous one arrived.
    */
   readonly ahead?: ReadAhead<Answer>;
-  /** Called for each problem, with the list offset of its page. */
+  /** Called for each problem, with the list offset at which it was detected. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
 
@@ -78,20 +78,20 @@ export interface PagesOptions {
  * Scans a list page by page until its end; completes after the last page. If the list has a total order, every record that does not move
  * within the list is read, whatever is added, changed and removed during the scan: each page begins some records before the end of the
  * previous one, and counts only if it contains an anchor (an unchanged record that was read before). Therefore records are emitted more
- * than once.
+ * than once. In a list that is paged by a cursor, pages cannot overlap, and each counts.
  *
  * A server may begin pages at other offsets than requested, or return fewer records. Pages are then requested at the offsets where the
- * server does begin them, and still overlap (see {@link PagePlan}). The scan does not rely on the offset in a response or on
- * `hasNext`.
+ * server does begin them, and still overlap (see {@link PagePlan}). The scan compares the offset and `hasNext` of a response with the
+ * records, and does not rely on them alone.
  *
  * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
  * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same modification
  * time (see {@link LeftOut}).
  *
  * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct
- * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
- * with a larger overlap, at most twice, until all records have been read. If the list puts changed records first, the first page of the
- * repeated round is often enough: the missing records have moved there during the scan.
+ * records. If it read fewer, or if records could not be counted and unchanged ones were reordered, the list is scanned again from the
+ * beginning with a larger overlap, at most twice, until all records have been read. If the list puts changed records first, the first page
+ * of the repeated round is often enough: the missing records have moved there during the scan.
  *
  * @example
  * ```ts
@@ -362,19 +362,19 @@ function tellEndless({ total }: Answer, tell: (trouble: ScanTrouble) => void): v
   if (total === undefined) tell('unsettled');
 }
 
-/** Counts the distinct keys of a scan. Gives up for the rest of the scan once the list's total changes. */
+/** Counts the distinct keys of a scan, while they can be counted: see {@link DistinctKeys.add}. */
 class DistinctKeys {
   readonly #seen = new KeyIndex();
   /** Keys of the first page, until a second page arrives; undefined after that, because they are then in `#seen`. */
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
-  /** Number of records whose key occurs earlier in the same page. */
+  /** Number of records, on all pages, whose key occurs earlier on the same page. */
   #repeats = 0;
 
   /**
-   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Once the total changes, is unknown or exceeds
-   * {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always undefined.
+   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Once a record has no key, or the total changes, is
+   * unknown or exceeds {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always undefined.
    */
   add(records: PageRecords, pageTotal: number | undefined): boolean | undefined {
     const isFirst = this.#total === undefined;

@@ -10,14 +10,14 @@ import { ISO } from '../../description/time-format.ts';
 /** The range of modification dates that a scan covers. */
 export interface Window {
   readonly from: string;
-  /** Value of the date parameter for the end of the range. Undefined if the list has no such parameter, or refuses it. */
+  /** Value of the date parameter for the end of the range. Undefined if none is sent: the list has no such parameter, or refuses it. */
   readonly to?: string;
 }
 
 /** Window of modification dates as it is requested: the values of the date parameters, and the time up to which it certainly reaches. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest modification time that the server certainly includes in the window, in epoch ms. */
+  /** Time up to which the window certainly includes all modification times, however the server interprets its end; in epoch ms. */
   readonly until: number;
 }
 
@@ -52,15 +52,15 @@ export interface PollOptions {
   /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
   /**
-   * Longest delay between a record's modification time and its visibility in the API, in ms. A record that becomes visible with such a
-   * delay is read within this time after it became visible. Default 60,000.
+   * Longest delay between a record's modification time and its visibility in the API that polls allow for, in ms. A record that becomes
+   * visible with such a delay is read within about the same time after it became visible. Default 60,000.
    */
   readonly lookbackMs?: number;
-  /** Minimum time from the start of one poll to the start of the next, in ms. Default 0: as often as `spacingMs` allows. */
+  /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` limits them. */
   readonly intervalMs?: number;
   /**
-   * Minimum time from the start of the first poll to the start of the second, in ms. Different values stagger the polls of several lists.
-   * Default: `intervalMs`.
+   * Minimum time from the start of the first poll for new records to the start of the second, in ms. Different values stagger the polls of
+   * several lists. Default: `intervalMs`.
    */
   readonly firstIntervalMs?: number;
   /**
@@ -98,10 +98,11 @@ const GAP_RETRY_MS = 10 * 60_000;
  * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
  * chain began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages. One chain reads new
  * records and looks back ten seconds. The lookback chain starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit
- * up to `lookbackMs` late is always read. If the first chain already looks back that far, there is no lookback chain.
+ * up to `lookbackMs` late is always read. If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain,
+ * and it looks back at least `lookbackMs`.
  *
- * A poll starts once `intervalMs`, and `spacingMs` for each request of the chain's previous poll, have passed since the previous poll
- * started. To compensate for the quota that the lookback chain uses, the pauses of the first chain are slightly longer.
+ * A poll of the first chain starts once `intervalMs`, and `spacingMs` for each request of its previous poll, have passed since that poll
+ * started. To compensate for the quota that the lookback chain uses, the pauses of the first chain are longer.
  *
  * If a window has a gap (a record that no response contains, because every page with it fails), the next window has the same start, for at
  * most ten minutes. Otherwise a change of that record would be missed.
@@ -132,7 +133,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
       reach: 'far',
       lookbackMs,
     });
-    /** Fraction of the polls' share of the quota that the lookback chain uses. */
+    /** Returns the fraction of the polls' share of the quota that the lookback chain uses, at most `MAX_BACK`. */
     const forBack = (): number => {
       if (isOne || back.requests === 0) return 0;
       return Math.min(MAX_BACK, (back.requests * spacingMs()) / lookbackMs);
@@ -165,11 +166,11 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Which lags of stamps behind the `Date` header {@link ServerClock.mark} uses to detect that the server stamps records in local time. If
-   * the smallest of them is more than 15 minutes, windows begin earlier by that lag:
+   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time. If all
+   * of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
    *
-   * - `near`: the lags of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
-   * - `far`: the lags of all stamps seen. Used otherwise.
+   * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
+   * - `far`: all stamps seen. Used otherwise.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
@@ -249,9 +250,9 @@ class ScanChain {
   }
 
   /**
-   * Records the end of a scan. The next window then starts at `reached` (epoch ms), or a little earlier if a page came from a cache. If the
-   * scan had a gap (records that could not be read), the next window starts where the window of this scan started, for at most
-   * `GAP_RETRY_MS`.
+   * Records the end of a scan. The next window then starts at `reached` (epoch ms) minus the lookback, or a little earlier if a page came
+   * from a cache. If the scan had a gap (records that could not be read), the next window starts where the window of this scan started, for
+   * at most `GAP_RETRY_MS`.
    */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;

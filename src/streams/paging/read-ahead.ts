@@ -12,7 +12,7 @@ export interface ReadAhead<T> {
   readonly most: number;
   /** Shortest time that the quota allows between two requests, in ms. Fewer pages are requested ahead if it is long. Default 0. */
   readonly paceMs?: number;
-  /** Called with each response that is discarded because its page did not come next, and with the page's list offset. */
+  /** Called with each response that is discarded, because its page did not come next or the scan ended, and with the page's list offset. */
   readonly onDrop?: (answer: T, offset: number) => void;
   /** Clock that measures how fast pages are processed. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;

@@ -9,9 +9,12 @@ import type { PageRecords } from '../records/page-records.ts';
 export interface ProvingScan {
   /** Number of the sweep, from 1. */
   readonly number: number;
-  /** When the first page of the scan was requested, in epoch ms on the local clock. */
+  /** When the scan began, in epoch ms on the local clock: its first page was requested then, or produced then if it came from a cache. */
   readonly beganAt: number;
-  /** When the scan ended, in epoch ms on the local clock. A scan that awaits polls ends when these have read all changes. */
+  /**
+   * When the scan ended, in epoch ms on the local clock. For a scan that proves deletions only together with polls: when polls had read all
+   * changes made during it.
+   */
   readonly at: number;
   /**
    * Count and digest of the keys that the scan read. Set if the scan proves deletions only together with a second scan that read the same
@@ -44,8 +47,8 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the earlier of two full scans that together prove deletions: every key that no read has shown since that scan began
- * is deleted. Undefined if `before` has no suitable scan.
+ * Returns the sweep number of the earlier of two full scans that together prove deletions: every key that no read has shown since that scan
+ * began is deleted. Undefined if `before` has no suitable scan.
  *
  * @param before Earlier scans, oldest first. The newest one is chosen that ended at least `proofMs` before `newest` began and read the same
  * keys (or neither of the two has the property `keys`).
@@ -71,9 +74,9 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
 
 /** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /** Highest `total` (number of records that the API reports) in the newest scan. */
+  /** Highest `total` (number of records that the API reports) in the newest scan. Without a `total`: the number of keys that it read. */
   readonly top: number;
-  /** Highest `total` (number of records that the API reports) in all scans of the list. */
+  /** Highest `total` (number of records that the API reports) in all scans of the list. Without a `total`: highest number of keys read. */
   readonly peak: number;
   /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
   readonly lacksMass: boolean;
@@ -93,7 +96,8 @@ const MIN_CAP = 20;
  *
  * - a cap seldom changes, so a list whose total is below the highest one seen is not capped, unless many keys went missing at once: then
  *   the cap may have changed;
- * - a cap is a round number in decimal or binary, or one less: 500, 1,024, 9,999;
+ * - a cap is at least 20, and it is a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of two: 500, 1,024
+ *   and 9,999 may be caps;
  * - a cap is not smaller than a page, so a list that does not fill its only page is not capped.
  *
  * A complete list may look capped until its total changes. Until then its deletions are not published, because a missing record may also

@@ -7,7 +7,10 @@ export interface KeySample {
 
 /** Counts of a full scan, for the message that is published after it (its certificate). Plain JSON. */
 export interface ScanCounts {
-  /** When the first page was requested, in epoch ms on the server's clock, or on the local clock if the server sends no `Date` header. */
+  /**
+   * When the first page was requested, in epoch ms on the server's clock, or on the local clock if the server sends no `Date` header. Null
+   * before the first page.
+   */
   readonly beganAt: number | null;
   /**
    * When the newest page was requested, in epoch ms on the server's clock. If the server sends no `Date` header, it is a time of the local
@@ -15,7 +18,7 @@ export interface ScanCounts {
    * page.
    */
   readonly endedAt: number | null;
-  /** Highest list offset read so far. */
+  /** List offset up to which the scan has read: the highest offset that follows the last record of a page. */
   readonly reached: number;
   /** Number of rejected records (not publishable as they are) in the scan. A list offset that is read repeatedly counts once. */
   readonly rejected: number;

@@ -4,7 +4,7 @@ import type { PlanFinding } from '../http/page-plan.ts';
 export type ScanTrouble =
   /**
    * The page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan continues from an earlier
-   * offset, as records before the page may have been removed.
+   * offset, as records before the page may have been removed. After too many such pages it requests the page again instead, and accepts it.
    */
   | 'stepped-back'
   /**
@@ -25,10 +25,13 @@ export type ScanTrouble =
    * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
    * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before, or has
    *   accepted a page without an anchor.
-   * - The scan ended with the trouble `endless`, and the API reports no `total`.
+   * - The scan ended with the trouble `endless` because pages brought no new records, and the API reports no `total`.
    */
   | 'unsettled'
-  /** The server says that another page follows, although pages bring no new records. The scan ends at this page. */
+  /**
+   * The server says that another page follows, although pages bring no new records, lie far beyond `total`, or name themselves as the next
+   * page. The scan ends at this page.
+   */
   | 'endless'
   /**
    * A page has a gap: a record that no response contains, because every page with it fails. The record is left out until the next scan.
@@ -39,7 +42,10 @@ export type ScanTrouble =
    * cap. Also reported if a response says that another page follows, but not how to request it.
    */
   | 'cut'
-  /** The server refused the cursor of the next page. The scan begins again. */
+  /**
+   * The server refused the cursor of the next page, and there is no earlier page to step back to, or it had refused the same cursor before.
+   * The scan begins again.
+   */
   | 'expired'
   /**
    * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages while the list is
@@ -49,8 +55,8 @@ export type ScanTrouble =
   | PlanFinding;
 
 /**
- * Troubles after which a full scan may have missed records. `gap` is not among them: a page with a gap contains an unreadable record, which
- * has the same effect.
+ * Troubles after which a full scan counts as not consistent, because it may have missed records. `gap` is not among them: an unreadable
+ * record stands for each record of a gap, and any unreadable record makes the scan count as not consistent.
  */
 export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
   'unsettled',

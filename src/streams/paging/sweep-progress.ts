@@ -16,9 +16,9 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
 /**
  * How strongly a sweep proves that keys it did not read are absent from the list, from weakest to strongest:
  *
- * - `nothing`: the list was not read to its end, or was empty;
+ * - `nothing`: no sweep has ended yet, or the list was empty or became empty during the sweep;
  * - `doubtful`: the list was read to its end, but the sweep was interrupted or not consistent;
- * - `complete`: the whole list was read;
+ * - `complete`: the list was read to its end without a sign that records were missed, but neither of the following holds;
  * - `anchored`: every record that did not move within the list was read, because each page contains an unchanged record read before, and
  *   the list kept its order; records that moved are read by polls, or the list is sorted by key and records cannot move;
  * - `exact`: the number of distinct keys equals a `total` that did not change during the sweep.
@@ -53,7 +53,7 @@ export interface SweepProgress {
   readonly proof: Proof;
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
-  /** The newest sweep, if it can be the later of the two sweeps that prove a key absent. Null if it cannot, or while it is running. */
+  /** The newest sweep, if it can be the later of the two sweeps that prove a key absent. Null if it cannot, or while it reads the list. */
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
@@ -76,14 +76,14 @@ export interface SweepProgress {
    * held back, unless the range `isConfirmed`.
    */
   readonly heldBack: readonly HeldBack[];
-  /** The missing key whose record was requested last, in key order; null before the first request. */
+  /** The missing key that the sweep's first round of single requests has requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
   /**
    * Time at which the newest sweep finished its first round of requests for the records of the missing keys, in epoch ms on the local
    * clock; null before that.
    */
   readonly askedAt: number | null;
-  /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
+  /** Whether the newest sweep was interrupted while it read the list, and then resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;
   /** When this progress of the list's sweeps was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
@@ -130,7 +130,7 @@ export interface ResumeSweepOptions {
  *   in the meantime.
  * - A sweep that was removing missing keys goes on if single records can be requested. Otherwise it ends, and the next sweep has to show
  *   again which keys are missing.
- * - If other processes may have read the list in the meantime, earlier sweeps are not used as evidence.
+ * - If other processes may have read the list in the meantime, earlier sweeps and requests for single records are not used as evidence.
  *
  * Stored times are moved forward by the time that has passed since the progress was stored. That time does not count towards a proof, so a
  * change of the local clock in the meantime does no harm.
@@ -309,8 +309,9 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with `newest` added to the full scans that prove deletions: a key is absent if it is missing in two of these
- * scans at least `proofMs` apart. Earlier scans that are not needed for this are removed.
+ * Returns the sweep's progress with the full scan `newest`, which can prove deletions: a key is absent if it is missing in this and an
+ * earlier such scan, at least `proofMs` apart. Also updates the list of scans that later ones can be combined with: see
+ * {@link addProvingScan}.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
@@ -362,9 +363,9 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 }
 
 /**
- * Whether the newest sweep proves enough to act on missing keys. If single records can be requested (`canBeAsked`), their records are
- * requested, for which any proof except `nothing` suffices. Otherwise they are published as deleted, for which the proof has to be
- * `complete`, `anchored` or `exact`.
+ * Whether the newest sweep has read the list to its end and proves enough to act on missing keys. If single records can be requested
+ * (`canBeAsked`), the records of the missing keys are requested, for which any proof except `nothing` suffices. Otherwise the proof has to
+ * be `complete`, `anchored` or `exact`.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   if (phase !== 'removing' || proof === 'nothing') return false;
@@ -372,8 +373,9 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
 }
 
 /**
- * Whether no key is missing: the newest sweep has read as many keys as there are `images` (published records). If a record was deleted
- * after the sweep read it, a missing key may go unnoticed until the next sweep.
+ * Whether no key is missing: the newest sweep has read as many keys as there are `images` (published records). False also if the sweep read
+ * keys that may have no image, such as those of records that are too large. If a record was deleted after the sweep read it, a missing key
+ * may go unnoticed until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;

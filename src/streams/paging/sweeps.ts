@@ -38,7 +38,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 
 /** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
 export type SweepStep =
-  /** The sweep has read a page. The first of these steps begins the sweep. */
+  /** The sweep has read a page. Its first page begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
@@ -60,7 +60,7 @@ export type SweepStep =
   | { readonly kind: 'polled' }
   /**
    * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, as logical
-   * times, of the newest read of a page by the sweeps of this process.
+   * times, of the newest read of a page by the sweeps of this process, or of a read that takes no time if there was none.
    */
   | {
       readonly kind: 'absent';
@@ -80,7 +80,7 @@ export type SweepStep =
        */
       readonly again: boolean;
     }
-  /** The first round of requests for single records has ended: the record of each missing key was requested once. */
+  /** The first round of requests for single records has ended: each missing key was requested once, by this or an earlier sweep. */
   | { readonly kind: 'asked-once' }
   /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
@@ -93,7 +93,10 @@ export interface HeldDeletions {
 
 /** How often a list is swept (read from beginning to end, to find deleted records). */
 export interface SweepPace {
-  /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
+  /**
+   * Minimum time from the start of one sweep to the start of the next, in ms, unless missing keys wait for proof or `startNow$` emits.
+   * Evaluated again before each wait.
+   */
   readonly intervalMs: number;
   /**
    * Returns the minimum average time per request of a sweep, in ms. The next sweep begins later if requests were faster. Default: 0; only
@@ -160,8 +163,8 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proven deletion after which the wait for the next sweep stops growing. While keys are missing, the
- * wait is at most `proofMs` after the first such sweep. Each further one doubles this maximum, up to 8 times `proofMs` after the fourth.
+ * Number of consecutive sweeps without a proven deletion after which the maximum wait for the next sweep stops growing. While missing keys
+ * wait for proof, this maximum is `proofMs` after the first such sweep, and 2, 4 and 8 times `proofMs` after the second, third and fourth.
  */
 const MAX_IN_VAIN = 4;
 
@@ -198,7 +201,10 @@ class Sweeper {
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of published keys that the newest sweep has neither shown nor proved absent. Keys whose deletion is held back do not count. */
+  /**
+   * Number of published keys that the newest sweep has neither shown nor proved absent. Keys whose deletion is held back do not count.
+   * Always 0 if single records can be requested.
+   */
   #waiting = 0;
   /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_IN_VAIN}. */
   #inVain = 0;

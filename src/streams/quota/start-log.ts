@@ -1,6 +1,6 @@
 // Logs the starts of one lane of a quota, and computes how many of them count at a given time.
 
-/** An answered request that counts against the quota. `at` is the time when its response arrived, `took` its latency, both in ms. */
+/** An answered request whose latency was measured. `at` is the time when its response arrived, `took` its latency, both in ms. */
 interface AnsweredStart extends Timed {
   readonly took: number;
 }
@@ -87,9 +87,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time at which any of the answered requests was sent, in ms. Each answered request counts against the quota for one window. If
-   * its response arrived after this time, the window begins when the response arrived. Otherwise it begins at the estimated time at which
-   * the request arrived at the server.
+   * Latest time at which any of the answered requests was sent, in ms. An answered request counts against the quota for one window. If its
+   * response had arrived by this time, the window begins at the estimated time at which the request arrived at the server. Otherwise it
+   * begins when the response arrived.
    */
   #confirmedUntil = -Infinity;
 

@@ -41,7 +41,8 @@ export interface TokenBucketOptions {
    * ms; stored times can be passed to a later bucket as `starts`.
    *
    * For work run with {@link during}, the returned function is called when the work ends, with the time of the end in ms. `isAnswered` is
-   * false if the request failed or was given up: it may still arrive at the server.
+   * false if the request failed or was given up, as it may still arrive at the server. A failure that the server does not count against
+   * the quota counts as answered.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
@@ -53,8 +54,8 @@ export interface TokenBucketOptions {
 /** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
 export interface Gate {
   /**
-   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. Up to `now`:
-   * the gate is open. Infinity: it stays closed until {@link opened$} emits.
+   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. A time that is
+   * not later than `now` means that the gate is open; Infinity, that it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
   /**
@@ -69,8 +70,8 @@ export interface Gate {
 /** Options of a lane (stream of requests) of a {@link TokenBucket}. */
 export interface LaneOptions {
   /**
-   * Rank of the lane. The lane with the lowest rank among those with waiting requests is served first. Default 0. Requests that use the
-   * {@link TokenBucket} itself as their limit, and not a lane of it, have the rank 0, too.
+   * Rank of the lane. Among the lanes with a waiting request that may start, the one with the lowest rank is served first. Default 0.
+   * Requests that use the {@link TokenBucket} itself as their limit, and not a lane of it, have the rank 0, too.
    */
   readonly rank?: number;
   /**
@@ -157,7 +158,7 @@ export const COSTS_NOTHING = 'costsNothing';
 
 /**
  * Rate limit of one quota. Used as a {@link Limit} itself it has rank 0, and it creates further limits, called lanes, each with its own
- * rank. All use the tokens of this bucket; among waiting requests, those with the lowest rank come first.
+ * rank. All use the tokens of this bucket; among the waiting requests that may start, those with the lowest rank come first.
  */
 export interface TokenBucket extends Limit {
   /**
@@ -366,8 +367,8 @@ class Bucket {
   }
 
   /**
-   * Takes a token of `lane` for a request that starts at `at` (ms). Returns a function to call with the outcome when the request ends; it
-   * calls `onEnd`.
+   * Takes a token of `lane` for a request that starts at `at` (ms). Returns a function to call with the outcome when the request ends; that
+   * function calls `onEnd`.
    */
   #begin(lane: Lane, at: number, onEnd: OnEnd): EndWork {
     const endStart = lane.log.begin(at);

@@ -10,8 +10,8 @@ export type KeyOf = (record: JsonValue) => string | undefined;
 
 /**
  * Creates the function that returns the key of a record, made of the values of one or more fields. The values must be integers or non-empty
- * strings. A single value is used as its text; several are joined by `|` (with `\` before each `|` or `\` within a value). A record has no
- * key if a field is missing or of another type, or if the key is longer than 1,000 bytes of UTF-8.
+ * strings without lone surrogates. A single value is used as its text; several are joined by `|` (with `\` before each `|` or `\` within a
+ * value). A record has no key if a field is missing or has another value, or if the key is longer than 1,000 bytes of UTF-8.
  */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {

@@ -152,7 +152,7 @@ export class PageRecord {
     return this.#own?.unreadableAt;
   }
 
-  /** The bytes in which the record was received; undefined for a record made from parsed JSON. */
+  /** The bytes in which the record was received; undefined for a record made from parsed JSON, and for an element that is not JSON. */
   get bytes(): RecordBytes | undefined {
     if (!this.#run || !this.#member) return this.#own?.bytes;
     const { page, from } = this.#run;
@@ -237,7 +237,10 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
-  /** Returns a copy without personal fields. The text of an element that is not JSON is replaced by its digest and length. */
+  /**
+   * Returns a copy whose personal fields are hidden by `hide`. The copy has no bytes, digest or image. The text of an element that is not
+   * JSON is replaced by its digest and length.
+   */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
     const { key, stamps } = this;
     if (this.unreadableAt === undefined) return PageRecord.ofJson(hide(this.json), { key, stamps });

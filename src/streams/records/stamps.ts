@@ -54,8 +54,8 @@ export class Stamps {
   }
 
   /**
-   * Returns a transcoded record's modification time in epoch ms; null if it has none. `instants` begins with the times of the fields in
-   * {@link wanted}, in the same order.
+   * Returns a transcoded record's modification time in epoch ms; null if it has none. If times are in ISO 8601, it is read from `instants`,
+   * which begins with the times of the fields in {@link wanted}, in the same order; otherwise from `fields`.
    */
   updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.updatedAt(fields);
@@ -67,8 +67,8 @@ export class Stamps {
   }
 
   /**
-   * Returns a transcoded record's creation time in epoch ms; null if it has none. `instants` begins with the times of the fields in
-   * {@link wanted}, in the same order.
+   * Returns a transcoded record's creation time in epoch ms; null if it has none. If times are in ISO 8601, it is read from `instants`,
+   * which begins with the times of the fields in {@link wanted}, in the same order; otherwise from `fields`.
    */
   createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.createdAt(fields);
