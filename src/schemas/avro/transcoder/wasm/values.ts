@@ -80,8 +80,8 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
 }
 
 /**
- * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the absolute unscaled value is more than {@link
- * MAX_EXACT}, or isn't below `limit`; also, whatever the number, if `more` exceeds {@link MAX_DIGITS}.
+ * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the absolute unscaled value is more than
+ * {@link MAX_EXACT}, or isn't below `limit`; also, whatever the number is, if `more` exceeds {@link MAX_DIGITS}.
  */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
