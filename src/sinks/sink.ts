@@ -61,11 +61,11 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic. The end offsets are after all transactions of this sink's
-   * transactional id. The end offsets of {@link TransactionalLog.bounds} may be older, because a former partition leader may respond to
-   * that request.
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond are up to date: they know every
+   * transaction that this transactional id committed before this sink was opened. The end offsets of {@link TransactionalLog.bounds} may
+   * be older, because a former partition leader may respond to that request.
    *
-   * @param isolation Default `committed`: the end is before the first open transaction.
+   * @param isolation Default `committed`: the end is before the first open transaction, even one of another transactional id.
    */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
 }
