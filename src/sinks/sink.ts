@@ -15,7 +15,10 @@ export interface Message {
   readonly timestampOffset?: number;
 }
 
-/** End offset of a commit by topic and partition: the offset after the commit's transaction marker. */
+/**
+ * End offset of a commit by topic and partition: the offset after the commit's transaction marker. Topics for which the brokers did not
+ * report every offset are left out.
+ */
 export type CommitEnds = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
 /** Identity of a producer for the brokers. Each producer that opens a transactional id gets a higher epoch than the previous one. */
@@ -43,7 +46,8 @@ export interface TransactionalSink {
    * @param until When the promise resolves: as soon as the transaction is committed (`committed`), or once `read_committed` readers can see
    * the messages (`visible`). Default `visible`.
    * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since. `COMMIT_FAILED` if a retry with another
-   * sink may succeed, also if it is unknown whether this sink was fenced (`context.epoch`).
+   * sink may succeed, also if it is unknown whether this sink was fenced (`context.epoch`). Other codes, such as `TOPIC_CHANGED` or
+   * `TOPIC_SETTINGS`, if a retry alone can't succeed.
    */
   commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**
@@ -57,17 +61,18 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic. The end offsets are after all transactions of this sink's
-   * transactional id. (The result of {@link TransactionalLog.bounds} may be older: a former partition leader may answer the request.)
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond are up to date: they know every
+   * transaction that this transactional id committed before this sink was opened. The end offsets of {@link TransactionalLog.bounds} may
+   * be older, because a former partition leader may respond to that request.
    *
-   * @param isolation Default `committed`: the end is before the first open transaction.
+   * @param isolation Default `committed`: the end is before the first open transaction, even one of another transactional id.
    */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
 }
 
 /**
  * Functions for reading and writing Kafka that a task uses. All of them throw CellarstreamError: `KAFKA_UNREACHABLE` if a retry may
- * succeed, otherwise `KAFKA_REFUSED`.
+ * succeed, otherwise another code, such as `KAFKA_REFUSED`.
  */
 export interface TransactionalLog {
   /**

@@ -8,7 +8,8 @@ import { makeFolder, OWNER_ONLY } from './state-files.ts';
  * Locks the state folder for this process, and returns the function that unlocks it. The kernel releases the lock when the process ends,
  * even by a crash; a paused process retains it.
  *
- * @throws CellarstreamError `STATE_LOCKED` while another process has locked the folder; `STATE_FOLDER` when it can't be created or written.
+ * @throws CellarstreamError `STATE_LOCKED` while another process, or this one, has locked the folder; `STATE_FOLDER` when it can't be
+ * created or written.
  */
 export function lockFolder(folder: string): () => void {
   let fd: number | undefined;

@@ -30,7 +30,7 @@ export interface MarkTables {
   readonly runs: Table<Run, StoredRun>;
 }
 
-/** Data recorded when a response of the API shows a key. */
+/** Data recorded when a response of the API shows a key, or a run (adjacent records that are recognized as a unit). */
 export interface SightingUpdate {
   /** Number of the newest sweep (recurring full scan of the list) that had begun when the key was seen. */
   readonly lastSeenSweep: number;
@@ -42,7 +42,7 @@ export interface SightingUpdate {
 
 /**
  * Maximum number of marks (entries that say when the API last showed a key) that are cached: about as many as there are keys in all pages
- * in flight. If it is too small, lmdb is read more often.
+ * in flight. While changes wait to be written, more may be cached. If it is too small, lmdb is read more often.
  */
 const MAX_RECENT = 10_000;
 
@@ -51,11 +51,11 @@ const MAX_RECENT = 10_000;
  * adjacent records of a page that are recognized as a unit by their bytes. When a read shows a run, this is stored once for the whole run,
  * in an entry called the head of the run. A key counts as last seen in the newer of the sweeps that its mark and the head of its run name.
  *
- * A run is retired when the image of a member changes, or when a sweep reads a member without the other members. A retired run is never
- * recognized again. Its head remains until no mark refers to it.
+ * A run is retired when the image of a member changes or is deleted, or when a sweep reads a member without the other members. A retired
+ * run is never recognized again. Its head remains until no mark refers to it.
  *
- * Marks are read several times before they are written, and may change more than once, so changes are collected and written by
- * {@link flush}.
+ * Marks are read several times before they are written, and may change more than once, so changes are collected, and {@link flush} writes
+ * them.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -81,8 +81,8 @@ export class Marks {
   }
 
   /**
-   * Returns the numbers of the sweeps that last saw and last read a key, or the run (stored group of adjacent records) that contains the
-   * key.
+   * Returns the numbers of the sweeps that last saw and last read a key. If the key is in a run (adjacent records that are recognized as a
+   * unit), a sweep that saw or read the run counts too.
    */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
@@ -127,8 +127,8 @@ export class Marks {
 
   /**
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
-   * (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of its sweep that showed
-   * the key, the run is retired: it is never recognized again.
+   * (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of a sweep that showed the
+   * key, the run is retired: it is never recognized again. A read of another kind, such as a poll, does not retire it.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -184,8 +184,8 @@ export class Marks {
   }
 
   /**
-   * Updates a key after its image was written: stores the digest of the payload from which the image was made. If the key is in a run
-   * (adjacent records that are recognized as a unit), the run is retired: it is never recognized again.
+   * Updates a key after its image was written: stores the digest of the payload from which the image was made, or that there is none. If
+   * the key is in a run (adjacent records that are recognized as a unit), the run is retired: it is never recognized again.
    */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
@@ -217,7 +217,8 @@ export class Marks {
 
   /**
    * Removes entries from the cache: the marks of `keys` (default: of all keys), which say when the API last showed each key, and the heads
-   * of all runs, which say when it last showed each group of adjacent records. Changes to these entries that are not yet written are lost.
+   * of all runs (adjacent records that are recognized as a unit), which say when it last showed each run. Changes to these entries that are
+   * not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {

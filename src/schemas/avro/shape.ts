@@ -13,12 +13,12 @@ export type TypedShape =
   | { readonly kind: 'array'; readonly items: TypedShape }
   | { readonly kind: 'record'; readonly members: ReadonlyMap<string, Shape> };
 
-/** Maximum depth of nested objects and arrays that become types, the record itself being 1; anything deeper becomes JSON text. */
+/** Maximum depth of nested objects and arrays that become types, the record itself being 1. Deeper objects and arrays become JSON text. */
 const MAX_DEPTH = 10;
 
 /**
  * Maximum number of fields, including nested ones, inferred for an object within a record. An object with more fields is probably a map
- * with arbitrary keys, and becomes JSON text.
+ * with arbitrary keys: it becomes JSON text, or the member that has most of the fields does (see {@link shapeOf}).
  */
 export const MAX_PART_FIELDS = 150;
 
@@ -39,15 +39,15 @@ const INSTANT: Shape = {
 /**
  * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter. Values that no type
  * represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates. Returns undefined
- * if there are no other values.
+ * if no type can be inferred from any of the others, as from an array of nulls, or if there are no others.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
- * - An object with more than {@link MAX_PART_FIELDS} fields becomes JSON text. If one of its members has most of the fields, only this
- *   member becomes JSON text.
- * - A value deeper than {@link MAX_DEPTH} becomes JSON text, and so does an array whose items would be JSON text.
+ * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. But if one member has more than
+ *   half of these fields, and the object has few enough without them, only this member becomes JSON text.
+ * - An object or array deeper than {@link MAX_DEPTH} becomes JSON text, and so does an array whose items would be JSON text.
  *
- * @param depth Number of objects and arrays around the values, the record itself being 1.
+ * @param depth Number of objects and arrays that enclose the values, including the record itself.
  */
 export function shapeOf(values: readonly JsonValue[], depth: number): Shape | undefined {
   return firstShape(values, (kind, same) => {
@@ -101,7 +101,7 @@ function firstShape(
   return undefined;
 }
 
-/** Whether {@link shapeOf} takes a value into account, so that it can usually infer a type from it (but not from an array of nulls). */
+/** Whether {@link shapeOf} takes a value into account. It can infer a type from most of these values, but not from an array of nulls. */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }

@@ -109,7 +109,10 @@ export function asyncApiDocument(options: AsyncApiOptions): object {
   };
 }
 
-/** Returns those of a topic's settings that AsyncAPI's Kafka binding has, converted from text to the types that the binding requires. */
+/**
+ * Returns `cleanup.policy` and, if the topic has it, `retention.ms`, converted from text to the types that AsyncAPI's Kafka binding
+ * requires.
+ */
 function topicConfiguration(settings: Readonly<Record<string, string>>): object {
   const retention = settings['retention.ms'];
   return {

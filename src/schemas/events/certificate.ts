@@ -8,7 +8,7 @@ export const READING_LEVELS = ['anchored', 'counted', 'agreed', 'whole', 'read']
 /**
  * Evidence that a full scan read the whole list, strongest first:
  *
- * - `anchored`: each page contained an unchanged record that was read before.
+ * - `anchored`: each page after the first contained an unchanged record that the scan had read before.
  * - `counted`: the number of distinct keys matched a total that did not change.
  * - `agreed`: two scans, `DELETE_PROOF_MS` apart, had the same keys.
  * - `whole`: one response contained the whole list.
@@ -27,17 +27,22 @@ export interface Certificate extends TallyText {
   /** Sequence number of the list's newest event when the certificate was made. */
   readonly sequence: number;
   /**
-   * When the full scan began, in epoch ms by the server's `Date`. At some moment between `began_at` and `ended_at` the list had the
-   * certified content.
+   * When the first page of the full scan was requested, in epoch ms by the server's `Date`; by the local clock if the server sends none.
    */
   readonly began_at: number;
-  /** When the full scan ended, in epoch ms by the server's `Date`. */
+  /**
+   * When the last page of the full scan was requested, in epoch ms by the server's `Date`. If the server sends none: when the last page was
+   * processed, by the local clock.
+   */
   readonly ended_at: number;
   /** The API's `total_records` if it was the same throughout the scan; null if it changed, or if the API sends none. */
   readonly total_records: number | null;
   /** Number of distinct keys that the full scan read. */
   readonly read: number;
-  /** Number of records in the full scan that were rejected: without a usable key, or twice on one page with different contents. */
+  /**
+   * Number of elements that were rejected in the full scan: not valid JSON, not an object, without a usable key, or with the key of an
+   * earlier record of the page and different content.
+   */
   readonly rejected: number;
   /** Number of records that are too large for a message. For such a record the topic has an older image, or none. */
   readonly unpublished: number;
@@ -53,7 +58,7 @@ export interface Certificate extends TallyText {
    * - It is unknown whether the record exists. This includes all live keys that the scan did not show, except those counted in `held`.
    */
   readonly undecided: number;
-  /** The keys that `undecided` counts, at most the first 100. */
+  /** Keys that `undecided` counts, 100 at most. While deletions are held back (see `held`), their keys may be among them. */
   readonly undecided_keys: readonly string[];
   /**
    * How complete the full scan was. `exact`: the scan read the whole list, `read + rejected` equals `total_records`, and `undecided`,

@@ -44,8 +44,8 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`. Elements of an array are named by the value of the field that identifies
-   * them, if there is one, and not by index: `lines[L-12].status`.
+   * Paths of the fields that differ between `before` and `after`. Empty unless `op` is `u`. Elements of an array are named by the value of
+   * the field that identifies them, if there is one, and not by index: `lines[L-12].status`.
    */
   readonly changed: readonly string[];
   readonly source: EventSource;
@@ -342,9 +342,9 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record in an event that was decoded with avsc, as the JSON text that the API sent: the record after the change, or before it
- * for a deletion; null if the event has neither. Replaces the fields' Avro names by their JSON names, and applies the images' `nulls` and
- * `unmapped`.
+ * Returns the record in an event that was decoded with avsc, as JSON text: the record after the change, or before it for a deletion; null
+ * if the event has neither. Its content is what the API sent; the order of the keys is unspecified. Replaces the fields' Avro names by
+ * their JSON names, and applies the images' `nulls` and `unmapped`.
  *
  * @param event An event decoded by an avsc type that was made from `schema` with avsc's default options: logical types are left as numbers
  * and bytes.

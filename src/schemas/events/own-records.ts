@@ -7,7 +7,7 @@ import { asBuffer } from '../avro/avro-output.ts';
 
 /**
  * A change of one status: of the record itself or of an object within it. If an API's description names an Avro schema for status changes,
- * that schema may omit `key` and have the record's key fields instead, as numbers.
+ * that schema may omit `key`, and may have the record's key fields as numbers.
  */
 export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */
@@ -25,7 +25,7 @@ export interface StatusChangeEvent {
   readonly field: string;
   /** Previous status; null if there was none. */
   readonly from: string | null;
-  /** New status; null if it was removed. */
+  /** New status; null if the object was removed, or if its status field is no longer set. */
   readonly to: string | null;
   /** When the status changed, in epoch ms by the API's clock; null if unknown. */
   readonly changed_at: number | null;
@@ -48,7 +48,10 @@ export function statusChangeType({ name }: RecordSchema): string {
 /** Names of the fields of a status change. The schema of a status change may lack `key`. */
 export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
 
-/** Whether a schema is one of status changes: the built-in one, or one that a description names. */
+/**
+ * Whether a schema has all fields of {@link StatusChangeEvent} (`key` may be lacking) and is therefore one of status changes. Types are not
+ * checked.
+ */
 export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
   const names = new Set(fields.map(({ name }) => name));
   return STATUS_CHANGE_FIELDS.every((name) => name === 'key' || names.has(name));
@@ -99,9 +102,12 @@ export interface DeadLetter {
   readonly reason: string;
   /** Why the record can't be published, in words. */
   readonly message: string;
-  /** The record's JSON text as the API sent it. If the text is divided among several dead letters: the part in this one. */
+  /**
+   * The record as JSON text; if the API did not send valid JSON, the text that it sent. If the text is divided among several dead letters:
+   * the part in this one.
+   */
   readonly raw: string;
-  /** List offset of the page that contained the record, or null. */
+  /** List offset of the page that contained the record, or of the record itself if it is not valid JSON; null if it came on no page. */
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */
   readonly observed_at: number;

@@ -8,7 +8,7 @@ export interface ExistingTopic {
   readonly settings: ReadonlyMap<string, string>;
 }
 
-/** A difference between an existing topic and its specification. */
+/** A property of an existing topic that differs from what the service wants, or settings of the topic that it can't read. */
 export interface TopicFinding {
   readonly topic: string;
   /** Name of a Kafka topic setting; or `partitions`, `replication.factor`, or `settings` for all settings together. */
@@ -35,18 +35,19 @@ export const CHECKED_SETTINGS = [
   'compression.type',
 ] as const;
 
-/** Kafka's default for `max.message.bytes`. Batches are sized for it, so a topic with a lower limit rejects some events. */
+/** Kafka's default for `max.message.bytes`, in bytes. In a topic with a lower limit, the largest events are not published. */
 const DEFAULT_MESSAGE_BYTES = 1_048_588;
 /**
- * Lowest `max.message.bytes` with which the service accepts a topic, in bytes. A topic with a lower value is refused, because it would
- * reject too many events. A topic with a value from here up to {@link DEFAULT_MESSAGE_BYTES} is accepted with a warning.
+ * Lowest `max.message.bytes` with which the service accepts a topic, in bytes. A topic with a lower value is refused, because most events
+ * would be too large for it. A topic with this value or more, but less than {@link DEFAULT_MESSAGE_BYTES}, is accepted with a warning.
  */
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
  * Compares an existing topic with the specification from which the service would create the topic. Returns the differences, some of which
- * make the service refuse the topic ({@link TopicFinding.isRefused}). Another number of partitions (where it is not fixed), more
- * replicas and longer retention than specified are accepted.
+ * make the service refuse the topic ({@link TopicFinding.isRefused}). These are not reported: another number of partitions, unless the
+ * number is fixed or the co-partitioned topic has another one; more replicas than specified; another retention, unless the specified one is
+ * unlimited.
  *
  * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
  * @param brokers Number of brokers in the cluster.
@@ -162,7 +163,10 @@ const DATA_LOSS_TEXTS = {
   delete: 'all but the newest event of a key would be deleted',
 } as const;
 
-/** Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings; empty if there are none. */
+/**
+ * Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings. Empty if no finding is about one of the
+ * {@link CHECKED_SETTINGS}. The commands can't change numbers of partitions or replicas.
+ */
 export function repairCommands(findings: readonly TopicFinding[]): string {
   const names: readonly string[] = CHECKED_SETTINGS;
   const alter = ({ topic, setting, wanted }: TopicFinding) =>

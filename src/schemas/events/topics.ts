@@ -13,7 +13,7 @@ export interface TopicSpec {
   readonly topic: string;
   readonly numPartitions: number;
   readonly replicationFactor: number;
-  /** Topic settings that differ from the broker's defaults, including `cleanup.policy`. */
+  /** Topic settings to create the topic with, including `cleanup.policy`. All others are left to the brokers' defaults. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
    * Names of the settings without which events would be lost. The service does not create the topic without them. Other settings are

@@ -9,7 +9,10 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** A number whose value `JSON.parse` and `JSON.stringify` would change, with its original text: `12345678901234567890`, `1e400`. */
+/**
+ * A number whose value `JSON.parse` and `JSON.stringify` would change, with its original text: `12345678901234567890`, `1e400`. The
+ * exception is `-0`, which stays a plain number.
+ */
 export class JsonNumber {
   readonly text: string;
 
@@ -48,8 +51,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number whose value `JSON.parse` and `JSON.stringify` would
- * change. For nearly every text, without such numbers, parsing costs one additional regular expression.
+ * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number, other than `-0`, whose value `JSON.parse` and
+ * `JSON.stringify` would change. For nearly every text, without such numbers, parsing costs one additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -71,14 +74,15 @@ export function canonicalJson(value: JsonValue): string {
 }
 
 /**
- * Matches a number whose value `JSON.parse` and `JSON.stringify` might change (16 digits or more, or an exponent of three digits),
- * including the character before the number. All other numbers keep their values. Matches within strings are rare and harmless.
+ * Matches a number whose value `JSON.parse` and `JSON.stringify` might change (16 or more digits, where a decimal point counts as one; or
+ * an exponent of three or more digits), including the character before the number. All other numbers keep their values. Matches within
+ * strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
 type TextSpan = readonly [start: number, end: number];
 
-/** Finds the numbers in a valid JSON text whose values `JSON.parse` and `JSON.stringify` would change. */
+/** Finds the numbers, other than `-0`, in a valid JSON text whose values `JSON.parse` and `JSON.stringify` would change. */
 function inexactNumbers(text: string): TextSpan[] {
   const found: TextSpan[] = [];
   const token = /"|-?\d[\d.eE+-]*/g;
@@ -232,8 +236,8 @@ export function valueAt(
 }
 
 /**
- * Sets the value at a JSON Pointer within `value` to `part`, creates missing objects on the way, and returns the result. Modifies `value`
- * in place; for the empty pointer returns `part`.
+ * Sets the value at a JSON Pointer within `value` to `part`, and returns the result. Creates an object at each step of the pointer where
+ * there is neither an object nor an array. Modifies `value` in place; for the empty pointer returns `part`.
  */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;

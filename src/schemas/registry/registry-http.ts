@@ -108,8 +108,8 @@ export class RegistryHttp {
    * Sends one request to the registry. Returns the response: a 2xx (`exists` is true), or a 404 with the registry's own `error_code`.
    *
    * @param about The subject or schema id that the request concerns, for error messages.
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response than a 2xx or
-   * the registry's own 404; `TLS_REFUSED`.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response, also a 2xx
+   * whose body is not a JSON object; `TLS_REFUSED`.
    */
   async request(
     method: string,
@@ -131,7 +131,10 @@ export class RegistryHttp {
     return this.#connections.destroy();
   }
 
-  /** Calls `send` with the value of the header `Authorization`, again with a new token if the registry refuses an OAuth token. */
+  /**
+   * Calls `send` with the value of the header `Authorization`. While the registry refuses an OAuth token with 401, calls it again after
+   * each of the {@link TOKEN_RETRY_PAUSES_MS}, with the token that the source then returns.
+   */
   async #authorized<T extends { readonly status: number }>(
     send: (authorization: string | undefined) => Promise<T>,
   ): Promise<T> {

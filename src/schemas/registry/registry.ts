@@ -32,9 +32,9 @@ export interface SubjectInspection {
  */
 export interface Registry {
   /**
-   * Returns the id of the schema under the subject. If necessary, registers the schema first and sets the subject's compatibility level to
-   * FULL_TRANSITIVE. Repeated calls with the same subject and schema send the schema once; different schemas of a subject are sent one at a
-   * time.
+   * Returns the id of the schema under the subject. If necessary, first sets the subject's compatibility level to FULL_TRANSITIVE and
+   * registers the schema. Repeated calls with the same subject and schema send the schema once; different schemas of a subject are sent one
+   * at a time.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
   /** Returns the newest version of the subject's schema; undefined if there is none. */

@@ -23,8 +23,8 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner, appends the entry `text`, and returns the newest earlier entries. These include
-   * uncommitted ones, because a process may have acted on an entry whose commit was not acknowledged.
+   * Claims the ledger: fences the previous owner, appends the entry `text`, and returns the newest earlier entries, as
+   * {@link PriorEntries}. These include uncommitted ones, because a process may have acted on an entry whose commit was not acknowledged.
    *
    * @param beside Messages to commit in the same transaction.
    */
@@ -45,7 +45,10 @@ export interface AccountLog {
 
 /** Ledger entries of guests (processes that use the API key beside the service). The ages in the entries count back from the time `at`. */
 export interface GuestEntries {
-  /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
+  /**
+   * Newest ledger entry of each guest process, unless it is too old to matter (see {@link unexpiredAt}). The result of a claim also
+   * includes the entries of other accounts with the same API key.
+   */
   readonly guestEntries: readonly LedgerEntry[];
   /**
    * Time to which the ages of `guestEntries` refer, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a` at the
@@ -57,8 +60,7 @@ export interface GuestEntries {
 export interface PriorEntries extends GuestEntries {
   /**
    * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry, with ages as of `claimedAt`. A
-   * caller that claims the ledger gets only the newest declaration and the newest claim; a guest gets all that the ledger topic still
-   * contains.
+   * caller that claims the ledger gets at most one of them, the newest declaration; a guest gets all that the ledger topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**

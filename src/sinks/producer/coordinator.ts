@@ -87,8 +87,9 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of each partition of a topic. They cover everything that was committed before this producer was
-   * opened.
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know everything that was
+   * committed before this producer was opened. With the isolation `committed`, the end offset is nevertheless before the first open
+   * transaction of any producer.
    *
    * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
    * Therefore this method requests the partition leaders from the transaction coordinator, which knows the newest ones because it has ended

@@ -34,7 +34,10 @@ export interface KafkaProducerOptions {
   readonly transactionalId: string;
   /** Number of partitions, by topic. The producer can write only to the topics in this map. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Default: the brokers' default, 1 MiB. */
+  /**
+   * Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. A topic that is left out is assumed to accept the
+   * brokers' default, 1 MiB.
+   */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
    * Identity of the producer that the new one replaces. If its epoch is outdated (another producer was opened since, or the transaction
@@ -171,7 +174,10 @@ class KafkaProducer implements FencedSink {
     return new Patience(KAFKA_LIMITS[limit].ms, this.#brokers.closed);
   }
 
-  /** Requests a new producer identity. Its sequence numbers begin at 0 in all partitions. */
+  /**
+   * Requests a new producer identity. If the producer already has one, its open transaction is aborted first. The sequence numbers of the
+   * new identity begin at 0 in all partitions.
+   */
   async #renewIdentity(): Promise<void> {
     const { transactionalId } = this.#options;
     const own = this.#identity;
@@ -244,7 +250,11 @@ class KafkaProducer implements FencedSink {
   }
 }
 
-/** Returns the timestamp of the next commit in epoch ms. `previous` is the timestamp of the newest commit, `now` the current time. */
+/**
+ * Returns the timestamp of the next commit in epoch ms: {@link MIN_COMMIT_SPACING_MS} after that of the newest commit (`previous`), or the
+ * current time `now` if that is later. It is also `now` if the timestamp would otherwise be more than {@link MAX_TIMESTAMP_LEAD_MS} later
+ * than `now`.
+ */
 function timestampAfter(previous: number, now: number): number {
   const next = previous + MIN_COMMIT_SPACING_MS;
   return next > now + MAX_TIMESTAMP_LEAD_MS ? now : Math.max(now, next);

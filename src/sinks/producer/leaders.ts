@@ -43,7 +43,8 @@ export class Leaders {
   }
 
   /**
-   * Requests the partition leaders of these topics, unless they are cached and less than a minute old. Retries until all topics are known.
+   * Requests the partition leaders of these topics, unless they are cached and less than a minute old. Retries until all topics are known,
+   * or until `patience` throws.
    */
   async learn(names: readonly string[], patience: Patience): Promise<void> {
     for (const name of names) this.#wanted.add(name);

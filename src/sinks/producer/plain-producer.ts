@@ -29,7 +29,7 @@ export class PlainProducer {
   }
 
   /**
-   * Writes a message. Resolves when all in-sync replicas have the message. Retries do not duplicate it.
+   * Writes a message. Resolves when all in-sync replicas have the message. The retries that this method makes do not duplicate it.
    *
    * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the message is too large for the topic. After an error
    * the message may have been written nevertheless, and sending it again can write it twice.
@@ -84,7 +84,10 @@ export interface GivenUp {
   readonly tries: number;
 }
 
-/** Writes a consumer's dead letters, which are unchanged copies of messages, to a topic. */
+/**
+ * Writes a consumer's dead letters to a topic. A dead letter is a copy of a message with additional headers, which describe its origin and
+ * the error.
+ */
 export interface DeadLetters {
   /**
    * Writes a dead letter. Resolves when all in-sync replicas have it. The call may be repeated after a failure; this can write the dead

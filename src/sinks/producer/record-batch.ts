@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
 
-/** Value of a message header. An array stands for several headers with the same name. */
+/** Value of one message header. Null and undefined stand for a header without a value. */
 export type HeaderValue = string | Buffer | null | undefined;
 
 /** A message to be written, without its topic. */
@@ -67,7 +67,7 @@ const MIN_COMPRESSED_BYTES = 2_048;
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
 /**
- * Encodes the messages of one batch, and compresses them on zlib's threads.
+ * Encodes the messages of one batch. If they have {@link MIN_COMPRESSED_BYTES} or more, compresses them on zlib's threads.
  *
  * @param room Upper bound of the messages' encoded size before compression, in bytes.
  */
@@ -221,7 +221,11 @@ function maxBatchBytes(maxMessageBytes = Infinity): number {
   return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
 }
 
-/** Returns the largest value of a message, in bytes, that fits into a batch together with the message's key and headers. */
+/**
+ * Returns the maximum size of a message's value, in bytes, with which the message fits into a batch; {@link KEY_AND_HEADER_BYTES} are left
+ * for its key and headers. `maxMessageBytes`: the topic's `max.message.bytes`. Without it, and if it is higher, the limit of a batch is
+ * {@link MAX_BATCH_BYTES}.
+ */
 export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
 }
@@ -231,7 +235,10 @@ export interface PartitionedRecord extends ProducerRecord {
   readonly partition: number;
 }
 
-/** Packs messages, in their order, into batches that are no larger than their topics accept. */
+/**
+ * Packs messages, in their order, into batches that are no larger than their topics accept. Only a message that is too large alone gets a
+ * larger batch, which the broker refuses.
+ */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,
   maxMessageBytes: ReadonlyMap<string, number> = new Map(),

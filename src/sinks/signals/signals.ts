@@ -41,7 +41,10 @@ const ACKNOWLEDGES = {
   at: TIME,
 };
 
-/** Number of requests to the API by name of the quota. The name is `login`, the name of a list, or `all` for all lists together. */
+/**
+ * Numbers of requests to the API, by the name of the quota that limits them. The name is `login`, the name of a list, or `all` for all
+ * lists together.
+ */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
   .refine((quotas) => Object.keys(quotas).length <= MAX_LISTS, { message: 'are too many' });
@@ -90,7 +93,10 @@ const SCHEMAS = {
     type: z.literal('permits-ack'),
     ...OF_ACCOUNT,
     instance: NAME,
-    /** Number of granted permits by name of the quota, at most as many as requested. No permits are granted for a quota that is left out. */
+    /**
+     * Numbers of granted permits, each at most the number requested, by the name of the quota. No permits are granted for a quota that is
+     * left out.
+     */
     granted: QUOTAS,
     /** How long the permits are valid, in ms. The time counts from the moment when the guest sent its request. */
     for_ms: z.int().min(0),
@@ -121,8 +127,8 @@ export type Signals = { readonly [T in keyof typeof SCHEMAS]: z.infer<(typeof SC
 export type Signal = Signals[keyof Signals];
 
 /**
- * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. Its text has one line and does not quote values of
- * the message.
+ * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. The error's text has one line and does not quote
+ * values of the message.
  */
 export function parseSignal({ key, value }: Pick<KeyedMessage, 'key' | 'value'>): Signal {
   const json = parse(value?.toString() ?? '');

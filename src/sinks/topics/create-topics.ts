@@ -24,9 +24,9 @@ interface CreationOptions extends ClusterAccess {
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
 /**
- * Creates topics. If the brokers refuse a topic because of optional settings (those not in {@link TopicSpec.required}), the topic is
- * created without the settings that the brokers name, or without all optional settings if they name none. Returns the settings that were
- * left out.
+ * Creates topics. If the brokers refuse a topic because of optional settings, the topic is created without the settings that the brokers
+ * name, or without all optional settings if they name none. Returns the settings that were left out. The optional settings are those that
+ * are not in {@link TopicSpec.required}, and the replication factor if `TOPIC_REPLICATION` is not set.
  *
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
@@ -72,7 +72,7 @@ interface Refusal {
 type Setting = TopicSpec['configEntries'][number];
 
 const DONE: ReadonlySet<number> = new Set([0, ERROR.TOPIC_ALREADY_EXISTS]); // another instance created it first
-/** Error codes of requests about topics for which this client's user lacks a right. */
+/** Error codes with which brokers refuse a request about a topic because this client's user lacks a right. */
 export const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
   ERROR.TOPIC_AUTHORIZATION_FAILED,
   ERROR.CLUSTER_AUTHORIZATION_FAILED,

@@ -30,15 +30,15 @@ export interface TopicsOptions extends ClusterAccess {
 interface TopicsState {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. */
+  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /** Findings about settings that are unwise, that were left out, or that can't be read. */
   readonly warnings: readonly TopicFinding[];
 }
 
 /**
- * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. A number of partitions
- * that differs from the setting is accepted.
+ * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. So is another number of
+ * partitions in a topic for which the number is fixed ({@link TopicSpec.fixedPartitions}). In the topics of lists, any number is accepted.
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such settings; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.

@@ -25,8 +25,8 @@ const MAX_DIGITS = 15;
 const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
 /**
- * Reads a number of at most 15 digits without an exponent. Returns false for any other value, and for a number that the type can't
- * represent.
+ * Reads a number of at most 15 digits without an exponent. Returns false, with nothing read or written, for any other value, for `-0`, and
+ * for a number that {@link writeNumber} refuses.
  */
 export function readNumber(type: i32): bool {
   const isNegative = load<u8>(Here.at) == MINUS;
@@ -57,7 +57,7 @@ export function readNumber(type: i32): bool {
   return true;
 }
 
-/** Writes `number / 10 ** decimals`; returns false if the type can't represent it. */
+/** Writes `number / 10 ** decimals`; returns false if the type can't represent it, or if {@link writeDecimal} can't write it. */
 function writeNumber(type: i32, number: i64, decimals: i32): bool {
   const kind = load<i32>(type, TYPE_KIND);
   if (kind == DOUBLE) {
@@ -81,7 +81,7 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
 
 /**
  * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the absolute unscaled value is more than
- * {@link MAX_EXACT}, or isn't below `limit`.
+ * {@link MAX_EXACT}, or isn't below `limit`; also, whatever the number is, if `more` exceeds {@link MAX_DIGITS}.
  */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
@@ -234,7 +234,10 @@ export function readDate(): bool {
   return true;
 }
 
-/** Parses `YYYY-MM-DDThh:mm[:ss[.f]]` followed by `Z` or `+00:00` to epoch ms; {@link NONE} for anything else. */
+/**
+ * Parses `YYYY-MM-DDThh:mm[:ss[.f]]`, with one to three decimals `f`, followed by `Z` or `+00:00`. Returns epoch ms; {@link NONE} for
+ * anything else.
+ */
 function utcMillis(from: i32, to: i32): i64 {
   let length = to - from;
   if (length < 17) return NONE;
