@@ -23,7 +23,10 @@ export interface RestoreOptions extends TaskLog {
 /** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
   readonly memory: TaskMemory;
-  /** The newest cursor. After a loss of events: a copy of it in which the initial snapshot restarts, and which is not committed yet. */
+  /**
+   * The cursor to resume from: the newest one, or a new one if there is none. After a loss of events, the initial snapshot restarts in it.
+   * It is not committed yet.
+   */
   readonly cursor: Cursor;
   /** Whether the task had a committed cursor before it was restored. */
   readonly hadCursor: boolean;
