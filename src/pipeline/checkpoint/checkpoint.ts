@@ -190,7 +190,7 @@ interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
  * records without an image are published again.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED` if the task has ended or the
- * outcome of the claim is unknown; the errors of {@link restore} and {@link readCursor}, and others of Kafka and of the image store.
+ * outcome of the claim is unknown; the errors of {@link restore}, and others of Kafka and of the image store.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
   const { log, store, claimState, hooks } = options;

@@ -82,10 +82,11 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 
 /**
  * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, as long as no attempt of this process
- * to open the task has got as far as the cursor.
+ * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, until an attempt of this process to
+ * open the task has read the cursor.
  *
- * @throws CellarstreamError `FENCED` if the cursor was committed after that, neither by this process nor by the previous owner of the task.
+ * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by neither this process nor the previous owner of the
+ * task.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,
