@@ -15,7 +15,10 @@ export interface Row {
 
 /** The response to a {@link Question}. */
 export interface Reply {
-  /** Records of the page, or the single record; none if the request was refused. */
+  /**
+   * Records of the page, or the single record. Empty if the request was refused, asked only for the total, or asked for a record that does
+   * not exist.
+   */
   readonly rows: readonly Row[];
   readonly total?: number | undefined;
   /** Whether the response says that another page follows. */
@@ -23,7 +26,10 @@ export interface Reply {
   readonly next?: string | undefined;
   /** Whether the response says that the requested single record does not exist. */
   readonly isGone?: boolean;
-  /** HTTP status from 400 to 499 with which the request was refused. */
+  /**
+   * HTTP status from 400 to 499 with which the request was refused; absent if it was not refused. A status with a temporary cause (401,
+   * 408, 425, 429) is an error and no refusal.
+   */
   readonly refusedWith?: number;
   /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
   readonly serverTime?: number | undefined;
@@ -77,8 +83,9 @@ export function differingFields(one: Row, other: Row): string[] {
 }
 
 /**
- * Returns a key that the list most likely does not contain, and that is none of the given ones. If all given keys are numbers: nines, one
- * digit more than in the longest key (at most 15). Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
+ * Returns a key that the list most likely does not contain, and that is none of the given ones. If all given keys consist of digits: a
+ * number of nines, one more than the longest key has digits, but at most 15. Otherwise: the longest key, with the digits in its second half
+ * replaced by `9` and the letters by `f`. If the result is a given key, a `9` is appended.
  */
 export function absentKey(keys: readonly string[]): string {
   const key = unusualKey(keys);

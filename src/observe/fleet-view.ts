@@ -17,7 +17,7 @@ export const FLEET_STATES = [
   /** No instance serves the account; `problem` says why. */
   'without-owner',
   'failed',
-  /** The account's file can't be read, or its settings are invalid. */
+  /** The account's file can't be read, its settings are invalid, or its API key is also that of another account. */
   'wrong-file',
   /** The account is not served for a while, because instances crashed repeatedly right after claiming it. */
   'quarantined',
@@ -27,10 +27,16 @@ export type FleetState = (typeof FLEET_STATES)[number];
 
 export interface FleetAccount {
   readonly account: string;
-  /** State of the account, derived from the account's file, its owner's messages and this instance's own state. */
+  /**
+   * State of the account, derived from its file, its assignment, the messages of its owner and, for an account of this instance, the last
+   * error here.
+   */
   readonly state: FleetState;
   readonly owner: string | undefined;
-  /** Instance that the account is assigned to, if it is not the account's owner. */
+  /**
+   * Name of the instance that the account is assigned to but that does not own it yet. Undefined if there is none, and in the states
+   * `failed`, `wrong-file` and `quarantined`.
+   */
   readonly target?: string | undefined;
   /** When the account entered its current state, in epoch ms. */
   readonly since: number;
@@ -54,8 +60,8 @@ export interface AccountFigures {
    */
   readonly lagMs: number | null;
   /**
-   * End of the latest complete scan that finds all changes (a poll or, in a list without polls, a full scan), in epoch ms. With several
-   * lists: the time of the list whose latest scan is the oldest. Null until every list has had such a scan.
+   * When the list was last checked for changes, in epoch ms: the end of the last complete poll (in a list without polls: full scan), or the
+   * time at which the list was last read as empty. With several lists: the earliest of these times. Null until every list was checked.
    */
   readonly lookedAt: number | null;
   /**

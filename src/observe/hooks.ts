@@ -27,12 +27,13 @@ export interface Published {
   readonly completes: boolean;
 }
 
-/** Progress of an initial snapshot. It is reported with each page, and when a snapshot is resumed. */
+/** Progress of an initial snapshot. It is reported after each page of the snapshot, and when a snapshot that has read a page is resumed. */
 export interface Progress {
   readonly resource: string;
   /**
-   * Number of records that the snapshot has read so far. `total` is the number of records that the list has according to the API. Before
-   * the first page `total` is the number of published records; if the API reports no total, it equals `read`.
+   * Number of records that the snapshot has read so far. `total` is the number of records that the list has according to the API; if the
+   * API reports none, it equals `read`. When a snapshot is resumed, and until its next page, `total` is the number of published records,
+   * but at least `read`.
    */
   readonly read: number;
   readonly total: number;
@@ -57,8 +58,8 @@ export interface Requested {
   /** Target of the request: `login`, or the name of the requested list. */
   readonly what: string;
   /**
-   * HTTP status code. Undefined if no complete response arrived: the connection was refused, reset or closed too early, or the request
-   * timed out.
+   * HTTP status code. Undefined if no complete response arrived, for example because the connection was refused or closed too early, or
+   * because the request timed out.
    */
   readonly status: number | undefined;
   /** Time from sending the request to the last byte of its response, in ms. If no complete response arrived: until the request ended. */
@@ -73,11 +74,14 @@ export interface Requested {
 export interface Committed {
   readonly resource: string;
   /**
-   * How the transaction ended. `failed`: the outcome is unknown and has to be read from Kafka. `fenced`: another producer has opened the
-   * transactional id, or the transaction timed out.
+   * How the transaction ended. `fenced`: another producer has opened the transactional id, or the transaction timed out. `failed`: any
+   * other error; whether the messages were committed has to be read from Kafka.
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
-  /** Time from the transaction's first message to the end of its commit, in ms, including the writes to `STATE_DIR`. */
+  /**
+   * Time from the beginning of the transaction until it was committed, its images were written to `STATE_DIR` and consumers could read its
+   * messages (at most two seconds are spent on waiting for that), in ms. After an error: until the error.
+   */
   readonly elapsedMs: number;
   /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
   readonly messages: number;
@@ -85,7 +89,10 @@ export interface Committed {
 
 /** Current use of a quota of the API. */
 export interface QuotaUse {
-  /** Name of the quota: `login`, a list, or `all` if all lists share one quota (`QUOTA_SCOPE=key`). */
+  /**
+   * Name of the quota: `login` for logins, `all` for the quota that all lists share (`QUOTA_SCOPE=key`), otherwise the name of the list
+   * that it limits.
+   */
   readonly name: string;
   /** Number of requests that count against the quota at this moment: those of the last minute and those in flight. */
   readonly used: number;
@@ -96,8 +103,8 @@ export interface QuotaUse {
 /** Functions that return current values of a running service. */
 export interface Gauges {
   /**
-   * Returns the use of the login quota and of each list's quota. If all lists share one quota, it is returned in place of the lists'
-   * quotas.
+   * Returns the current use of each quota: that of each list or, if all lists share one, the shared quota and those of lists that have
+   * another limit in addition; and that of logins, if the API has a login.
    */
   readonly quotas: () => readonly QuotaUse[];
 }
@@ -109,7 +116,7 @@ export interface Retrying {
   /** The resource that waits for the retry. Undefined if the whole service waits. */
   readonly resource?: string;
   readonly error: unknown;
-  /** Number of the retry. 1 is the first retry after a failure. */
+  /** Number of consecutive failed attempts, this one included: 1 at the first failure after a success. */
   readonly count: number;
   readonly delayMs: number;
 }
@@ -125,7 +132,7 @@ export type Uncertified = 'too-soon' | 'partitions';
  * service's log and the demo's output are produced by hooks; the streams themselves do not log.
  */
 export interface Hooks {
-  /** Called once, before all other hooks. */
+  /** Called once, before the first request to the API. Only `onDiscarded`, and `onRetry` for Kafka, may be called earlier. */
   readonly onStart?: (gauges: Gauges) => void;
   /**
    * Called when a login has returned a token, which is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is
@@ -141,16 +148,25 @@ export interface Hooks {
   readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** A request to the API has ended. */
   readonly onRequest?: (request: Requested) => void;
-  /** The service is logged in and has become the owner of the resource: reading begins. Called each time it becomes the owner. */
+  /**
+   * The service is logged in and owns the resource: reading begins. Called at the start, and again each time the service has to open the
+   * resource anew after an error.
+   */
   readonly onReady?: (ready: { resource: string }) => void;
   /**
    * The service has become the owner of the account although a process with another state folder may still be using it. If that
    * process is running, it is fenced and stops. Called for each resource of the account.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
-  /** Called when a list is empty and no record of it has been published. Its key fields can't be chosen yet, so it is read again later. */
+  /**
+   * Called each time a list is read as empty before its key fields are known. They can only be chosen from records, so the list is read
+   * again after a pause.
+   */
   readonly onEmpty?: (empty: { resource: string }) => void;
-  /** The fields that form the key of a resource's records were chosen from its first records. Not called if they were known before. */
+  /**
+   * The fields that form the key of a resource's records were chosen from its first records, or those of the setting `KEY_FIELDS_*` were
+   * found in them. Not called if published events or the API's description name the fields.
+   */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
    * None of the first records of a list has a certain field that is named in the settings, possibly because its name is misspelled: a
@@ -158,9 +174,15 @@ export interface Hooks {
    * `/image_url` for `VOLATILE_FIELDS`.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
-  /** Called when it is known with which schema a resource's new events are written: at the start, and each time the schema has grown. */
+  /**
+   * Called with the id of the schema with which a resource's new events are written: each time the service opens the resource, if a schema
+   * exists by then, and each time the schema has grown.
+   */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
-  /** More published records are missing from a full scan than `DELETE_LIMIT_PERCENT` allows. Their deletions are not published. */
+  /**
+   * More published records are missing from a full scan (`gone`, of `known` published records) than `DELETE_LIMIT_PERCENT` allows. Their
+   * deletions are not published.
+   */
   readonly onHeld?: (held: {
     resource: string;
     gone: number;
@@ -175,7 +197,10 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
-    /** Evidence that the sweep read the whole list; null if it was interrupted, its pages did not fit together, or the list was empty. */
+    /**
+     * Evidence that the sweep read the whole list. Null if there is none: the sweep was interrupted or did not reach the end of the list,
+     * its pages did not fit together, or the list was empty.
+     */
     level: ReadingLevel | null;
     /**
      * Whether deletions in this list can be proven at all, by sweeps or by requests for single records. Depends on the list's description
@@ -189,8 +214,9 @@ export interface Hooks {
     canBeAsked: boolean;
   }) => void;
   /**
-   * A certificate was published: a message with the results of a full scan. `level` is the evidence that the scan read the whole list; null
-   * if the scan was interrupted, its pages did not fit together, or the list was empty.
+   * A certificate was published: a message with the results of a full scan. `level` is the evidence that the scan read the whole list. It
+   * is null if there is none: the scan was interrupted or did not reach the end of the list, its pages did not fit together, or the list
+   * was empty.
    */
   readonly onCertified?: (certified: {
     resource: string;
@@ -199,13 +225,16 @@ export interface Hooks {
   }) => void;
   /** A full scan has ended, and no certificate of it was published. `why` is the reason. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
-  /** The API refuses requests for single records of a list. Deletions of its records can therefore not be confirmed by such requests. */
+  /**
+   * A request for a single record has failed for good: the API refused it, or its response is not JSON. It remains unknown whether the
+   * record exists, so its deletion is not published. Called for each such request.
+   */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource is stopped because of an error that an operator has to resolve. It is retried after `delayMs`. The other lists continue. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /**
-   * A Kafka transaction has begun. Later `onPublished` or `onFailed` follows for the same resource, or `onRetry` for Kafka, the registry or
-   * the state folder.
+   * A Kafka transaction begins. When it has ended, `onCommitted` is called, whether it succeeded or not. The transaction by which the
+   * service claims a resource is not reported.
    */
   readonly onCommit?: (begun: { resource: string }) => void;
   /** A Kafka transaction has ended, successfully or not. */
@@ -215,8 +244,8 @@ export interface Hooks {
   /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * A condition (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset`: list offset of the
-   * page.
+   * A problem (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset` is the list offset of the
+   * page; for the trouble `cut`, the offset at which the list seems to end.
    */
   readonly onTrouble?: (trouble: {
     resource: string;
@@ -224,23 +253,25 @@ export interface Hooks {
     offset: number;
   }) => void;
   /**
-   * Fields were detected whose value differs in every response of a list. `fields` has their names as JSON Pointers. Anchors ignore these
-   * fields: two reads of a record count as the same content if only such fields differ. A change of such a field is still published, unless
+   * Fields were detected whose value differs in every response of a list. `fields` has the names of the newly detected ones as JSON
+   * Pointers. Scans ignore these fields when they look for unchanged records (anchors). A change of such a field is still published, unless
    * `VOLATILE_FIELDS` names the field.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * A response seems outdated. `held`: number of its records that are older than the published ones, each counted only the first time; they
-   * are published only after a second read. `ageMs`: age of the response in ms if it came from a cache, otherwise 0.
+   * A response seems outdated: it comes from a cache, or shows records in an earlier state than the published one. `held`: number of
+   * records that therefore wait for a second read before they are published; each is counted only the first time. `ageMs`: upper bound of
+   * the age of the response's content in ms; 0 if the response does not come from a cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**
    * A property of a list's date parameters was detected: the difference between their time zone and the time zone of the records'
-   * modification times, the date format that the API accepts, or that the API refuses or ignores the parameters.
+   * modification times, the date format that the API accepts, the longest window that it accepts, or that it refuses or ignores the
+   * parameters.
    */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
   /**
-   * A page that was read ahead is dropped, because the list has changed and the page does not continue the scan. `offset` is the page's
+   * A page that was read ahead is dropped, because it does not continue the scan, mostly as the list has changed. `offset` is the page's
    * list offset.
    */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
@@ -266,17 +297,26 @@ export interface Hooks {
     offset: string;
     reason: string;
   }) => void;
-  /** Signals can't be read or acknowledged at the moment. The service tries again after `delayMs`; everything else continues. */
+  /**
+   * Reading or acknowledging signals failed. The service tries again after `delayMs`; everything else continues. If `delayMs` is 0, the
+   * acknowledgement of a request for permits may not have been sent; it is not sent again.
+   */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
-  /** The store of published records (images) in `STATE_DIR` was damaged and is deleted. The images are restored from Kafka. */
+  /** The store of published records (images) in `STATE_DIR` is, or may be, damaged and was deleted. The images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
-  /** A setting of a topic of the resource is unsuitable. Called each time the service becomes the owner of the resource. */
+  /**
+   * A topic of the resource has an unsuitable setting, which the service accepts. Called for each such setting, each time the service opens
+   * the resource.
+   */
   readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
   /**
    * Published events are missing from a resource's topic. The list is read again, and the records of the missing events are published again
    * with `op` `r`.
    */
   readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
-  /** Published records (images) were restored from Kafka because they were missing in `STATE_DIR`. `images` is their number. */
+  /**
+   * Published records (images) were restored from Kafka because they were missing in `STATE_DIR`. `images` is the number of messages read
+   * for this, which includes deletions.
+   */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

@@ -46,8 +46,8 @@ const OPTIONS: LoggerOptions = {
 };
 
 /**
- * Creates a logger that writes to stderr: JSON lines or, on a terminal, lines for people. It writes synchronously, so that the last line
- * before an exit is complete.
+ * Creates a logger: it writes JSON lines or, on a terminal, lines for people, to stderr by default. It writes synchronously, so that the
+ * last line before an exit is complete.
  *
  * Errors are logged under `err`: a {@link CellarstreamError} with its code, message and context, any other error with its stack. Other
  * fields of errors are omitted, because libraries store requests and responses in them.
@@ -87,8 +87,8 @@ const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
 };
 
 /**
- * Patterns for error lines of kafkajs that are logged only at level debug: kafkajs resolves the error by retrying, or the service handles
- * or reports the error itself.
+ * Patterns for error and warning lines of kafkajs that are logged only at level debug: kafkajs resolves the error by retrying, or the
+ * service handles or reports the error itself.
  */
 const TRANSIENT_KAFKA_ERRORS = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
@@ -120,9 +120,9 @@ const LOGGED_KAFKA_FIELDS = [
 /**
  * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
- * Errors and warnings of kafkajs keep their level, except those that kafkajs resolves by retrying, such as an unreachable broker or a
- * rebalance: these are logged at debug. The crash of a consumer that such an error caused is logged at debug as well, because the service
- * replaces the consumer and logs that itself.
+ * Errors and warnings of kafkajs keep their level, with two exceptions, which are logged at debug: those that kafkajs resolves by retrying,
+ * such as an unreachable broker or a rebalance, and those that the service handles or reports itself, such as a failed TLS handshake or the
+ * crash of a consumer that such an error caused.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });
@@ -146,7 +146,10 @@ function levelOf({ label, log }: LogEntry): 'error' | 'warn' | 'debug' | 'trace'
   return healing ? 'debug' : level;
 }
 
-/** Joins the message and the error of a log entry to one text. The values of both fields may be texts or Error objects. */
+/**
+ * Joins the fields `message` and `error` of a log entry to one text. The value of each field may be a text or an Error object; other values
+ * are omitted.
+ */
 function textOf(log: Readonly<Record<string, unknown>>): string {
   const texts = [log.message, log.error].map((part) =>
     part instanceof Error ? part.message : part,

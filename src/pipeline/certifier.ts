@@ -31,7 +31,7 @@ export class Certifier {
 
   /**
    * Whether the batch completes a full scan for which a certificate has to be issued: a signal requests one, or the list's newest
-   * certificate is missing or at least `certificateIntervalMs` old.
+   * certificate is missing, is at least `certificateIntervalMs` old, or lies in the future because the clock was set back.
    */
   willCertify(batch: ReadBatch): boolean {
     const scan = endedScan(batch);
@@ -39,8 +39,9 @@ export class Certifier {
   }
 
   /**
-   * Commits a certificate if the plan's batch completes a full scan for which {@link willCertify} is true. To be called after the batch
-   * itself is committed: the certificate describes the topic with every change that the scan detected.
+   * Commits a certificate if the plan's batch completes a full scan for which {@link willCertify} is true. If it completes another full
+   * scan, or the topic's number of partitions has changed, calls `onUncertified` instead. To be called after the batch itself is committed:
+   * the certificate describes the topic with every change that the scan detected.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;

@@ -16,8 +16,8 @@ import type { Answer } from '../streams/decode/response.ts';
 export interface ChosenKey {
   readonly keyFields: readonly string[];
   /**
-   * Whether `keyFields` were chosen from the records of the first page. False if published events or the API's description name the key
-   * fields.
+   * Whether `keyFields` are those of the setting `KEY_FIELDS_*`, or were chosen from the records of the first page. False if published
+   * events or the API's description name the key fields.
    */
   readonly isNew: boolean;
   /**
@@ -35,7 +35,7 @@ export interface ChosenKey {
 export interface ChooseKeyOptions {
   readonly list: ListDescription;
   readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
-  /** Key fields of the published events; null if no events are published. */
+  /** Key fields of the published events; null until the key fields were first committed with the cursor. */
   readonly publishedKeyFields: readonly string[] | null;
   /** Format of the keys of the published events. Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
@@ -48,8 +48,8 @@ export interface ChooseKeyOptions {
 }
 
 /**
- * Chooses the key fields of a resource: those of its published events, or of the API's description; else those that {@link keyFieldsOf}
- * chooses from the first page, which is requested until it has records. Emits once and completes.
+ * Chooses the key fields of a resource: those of its published events; else the only key candidate of the API's description; else those
+ * that {@link keyFieldsOf} chooses from the first page, which is requested until it has records. Emits once and completes.
  *
  * @throws CellarstreamError `KEY_FIELDS`, as an error of the stream: if no key fits the records; if `KEY_FIELDS_*` or `KEY_FORMAT` differs
  * from the published keys, which never change silently; or if a `PII_` setting hides a field of the published keys.

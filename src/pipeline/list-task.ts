@@ -55,8 +55,8 @@ export interface ListTaskOptions
 }
 
 /**
- * Calls `open`, which opens a list's task, when it is this list's turn among the lists of all accounts. `nth` is the index of the list
- * among the lists of its account.
+ * Calls `open`, which opens a list's task, when it is this list's turn among the lists of all accounts, and returns its result. `nth` is
+ * the index of the list among the lists of its account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
@@ -218,8 +218,8 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 }
 
 /**
- * Returns the name of the dependency that an error came from, as in the field `what` of an `onRetry` event: `kafka`, `registry`,
- * `state folder` or, for an error of the API, `list`: the name of the list whose task had the error.
+ * Returns the name of the dependency that an error came from, as in the field `what` of an `onRetry` event: `registry`, `state folder` or,
+ * for an error of the API, `list`: the name of the list whose task had the error. For all other errors: `kafka`.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

@@ -49,7 +49,10 @@ export interface StatusEndpoints {
 
 interface AccountStatus {
   readonly isHere: boolean;
-  /** Status of the account as JSON text. If the account does not run on this instance: an error that names the account's owner. */
+  /**
+   * Status of the account as JSON text. If the account does not run on this instance: an error, which names the account's owner if one is
+   * known.
+   */
   readonly json: string;
 }
 
@@ -76,13 +79,16 @@ const MAX_ACCOUNTS = 100;
  * name, because each account is named after its file in `ACCOUNTS_DIR`.
  */
 const MAX_NAME = 255;
-/** Type of the metrics, as prom-client has it in `Registry.PROMETHEUS_CONTENT_TYPE`. */
+/** Header with the content type of the metrics. The value is that of prom-client's `Registry.PROMETHEUS_CONTENT_TYPE`. */
 const METRICS_TYPE = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
- * Limits for requests to the HTTP server: `maxHeaderSize` is the maximum size of a request's headers, in bytes; `requestTimeout` and
- * `keepAliveTimeout` are time limits in ms, which Node checks every `connectionsCheckingInterval` ms.
+ * Limits for requests to the HTTP server, in ms except for the first:
+ *
+ * - `maxHeaderSize`: maximum size of a request's headers, in bytes.
+ * - `requestTimeout`: maximum time until a whole request was received. Node checks it every `connectionsCheckingInterval` ms.
+ * - `keepAliveTimeout`: time after a response at which its connection is closed, unless another request has arrived.
  */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
@@ -138,7 +144,10 @@ function routes(options: HttpServerOptions): App {
   const metrics = atMostOncePer(REFRESH_MS, 1, endpoints.metrics);
   const wholeStatus = atMostOncePer(REFRESH_MS, 1, endpoints.status);
   const statusOf = accountStatus && atMostOncePer(REFRESH_MS, MAX_ACCOUNTS, accountStatus);
-  /** Returns the status of one account, or that of the whole service or fleet if no account is given. */
+  /**
+   * Returns the status of one account or, if no account is given, that of the whole service or fleet. Outside of a fleet `account` is
+   * ignored.
+   */
   const status = async (account: string | undefined): Promise<AccountStatus> =>
     statusOf && account !== undefined
       ? statusOf(account.slice(0, MAX_NAME))

@@ -97,8 +97,8 @@ interface FleetMetricsOptions {
 }
 
 /**
- * Creates the metrics of an instance of a fleet: of its process, of the fleet, and of each account that runs on the instance. The series of
- * an account are removed when it stops running there, so the number of series is bounded by the accounts that run.
+ * Creates the metrics of an instance of a fleet: of its process, of the fleet, and of each account that runs on the instance. The metrics
+ * of an account that stops running there are removed.
  *
  * To be called once per process, as Node's own metrics are collected until the process ends.
  */
@@ -165,7 +165,10 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
-    /** Counts an account's move to this instance. `elapsedMs` is the duration of the move, until the account's first API response here. */
+    /**
+     * Adds the move of an account to this instance to the histogram of durations. `elapsedMs` is the duration, until the account's first
+     * API response here.
+     */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),
     /** Counts an account that another instance has claimed although this instance had not released it. */

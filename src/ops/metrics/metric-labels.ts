@@ -22,7 +22,10 @@ export interface Label {
 /** Label value for all unknown values, so that input from outside cannot create an unbounded number of series. */
 export const OTHER = 'other';
 
-/** HTTP statuses that have a series of their own, which starts at 0. Other statuses are counted by class, such as `5xx`. */
+/**
+ * Values of the label `status` whose series start at 0: common HTTP statuses, and `none` for a request without a response. Other statuses
+ * are counted by class, such as `5xx`.
+ */
 export const STATUSES = [
   ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
   'none',
@@ -156,7 +159,10 @@ export function boundedLabel(allowed: LabelValues, name: string, value: string):
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 
-/** Returns all members of a union of strings, which are given as the keys of an object so that the compiler reports omitted ones. */
+/**
+ * Returns all members of the union type `T` as an array. They are passed as the keys of an object, so that the compiler reports a missing
+ * one.
+ */
 function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

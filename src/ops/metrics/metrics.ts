@@ -168,7 +168,7 @@ function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
 }
 
-/** Names of the metrics that have one of the types `T`. */
+/** Keys in {@link METRICS} of the metrics that have one of the types `T`. */
 export type KeyOf<T extends MetricType> = {
   [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
 }[keyof MetricTable];

@@ -59,10 +59,11 @@ export interface Row<T> {
 
 interface KeyedListOptions<T> {
   readonly parent: Element;
-  /** Returns the key of an item. Items with equal keys are told apart by how many of them come before in the list. */
+  /** Returns the key of an item. Items with equal keys are distinguished by their order in the list. */
   readonly key: (item: T) => string;
   /**
-   * Creates the row for an item with a new key. The row's `update` is called right after that, and for each later item with the same key.
+   * Creates the row for an item with a new key. The row's `update` is called right after that, and again for the item with this key in each
+   * later list.
    */
   readonly make: (item: T) => Row<T>;
 }

@@ -47,7 +47,7 @@ interface Instance {
   readonly most: number;
 }
 
-/** Returns a function that updates the list of instances. The list includes departed members that still own accounts. */
+/** Returns a function that updates the list of instances: the members of the fleet, and any other instance that owns an account. */
 export function fleetInstancesView(): (status: FleetStatus) => void {
   const note = byId('instances-note');
   const none = byId('instances-none');

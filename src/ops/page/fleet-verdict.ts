@@ -79,7 +79,7 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
 
 /**
  * Lists the problems of the accounts. Accounts with the same problem share a line. The most severe problems come first, then those of the
- * most accounts.
+ * most accounts. If this instance is not a member of the fleet, the first line says so.
  */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;

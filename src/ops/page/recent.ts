@@ -48,7 +48,7 @@ interface Reason {
   readonly letters: number;
 }
 
-/** Returns a function that updates the list of dead letters: their number by reason, and the latest ones. */
+/** Returns a function that updates the list of dead letters: their number by list and reason, and the latest ones. */
 export function deadLettersView(): (status: Status) => void {
   const none = byId('letters-none');
   const note = byId('letters-note');

@@ -121,7 +121,10 @@ function changeText({ count: times, medianMs }: LifeCycleChange): string {
   return medianMs === null ? compact(times) : `${compact(times)} · ${duration(medianMs)}`;
 }
 
-/** Returns the SVG path of a smooth curve through the midpoints between the points. */
+/**
+ * Returns the SVG path of a smooth curve from the first to the last point. It is bent towards the points in between, but need not touch
+ * them.
+ */
 function smooth(points: readonly Point[]): string {
   const [first, ...rest] = points;
   if (!first) return '';

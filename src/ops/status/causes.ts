@@ -4,13 +4,13 @@
 export const CAUSES = [
   /** Logging in to the API fails, whether for the first token or for a new one. */
   'login',
-  /** Kafka does not respond. */
+  /** Calls to Kafka fail, a transaction is open for too long, or an instance has dropped out of the fleet's group. */
   'kafka',
   /** The schema registry does not respond. */
   'registry',
   /** Requests for a list of the API fail. */
   'api',
-  /** The state folder can't be read or written. */
+  /** The state folder can't be read or written, or its contents are damaged. */
   'state',
   /** The service has stopped reading a list until an operator resolves its error. */
   'failed',
@@ -30,7 +30,7 @@ export interface Readiness {
   readonly causes: readonly Cause[];
 }
 
-/** Causes that stand for a failing dependency of the service, such as Kafka. Calls to a failing dependency are retried. */
+/** Causes that name a dependency to which calls fail and are retried, such as Kafka or the API. */
 export type Dependency = Exclude<Cause, 'failed' | 'starting' | 'stale'>;
 
 /** Displayed names of the dependencies. */

@@ -4,11 +4,11 @@ import type { Cause, Readiness } from './causes.ts';
 interface FleetReadinessOptions {
   /** The accounts that run on this instance, by name. */
   readonly accounts: ReadonlyMap<string, { readonly check: () => Readiness }>;
-  /** Returns the time of a steady clock, in epoch ms. */
+  /** Returns the current time, in epoch ms, by a clock that never goes back. */
   readonly now: () => number;
 }
 
-/** States of an account that only an operator can end. Restarting an instance does not help. */
+/** States of an account that a restart of the instance does not end: an operator has to act or, for `quarantined`, an hour has to pass. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
 /** Causes that most likely lie with the API of an account, and not with this instance. */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);

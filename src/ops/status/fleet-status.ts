@@ -8,7 +8,7 @@ interface FleetStatusOptions {
   /** Topic prefix that all accounts share. */
   readonly prefix: string;
   readonly instance: string;
-  /** Returns the time of a steady clock, in epoch ms. */
+  /** Returns the current time, in epoch ms, by a clock that never goes back. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
   /** The accounts that run on this instance, by name. */

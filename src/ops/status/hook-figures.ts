@@ -42,8 +42,9 @@ export class ChangeScans {
 type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 
 /**
- * Returns whether a sweep (full scan) proves which records were deleted: `known` if it does, `unknown` if it does not, `never` if no sweep
- * of the list can. Less evidence is required if missing records can be requested by key (`canBeAsked`).
+ * Returns whether a sweep (full scan) shows which records were deleted: `known` if it does, `unknown` if it does not, `never` if neither
+ * sweeps nor requests for single records can prove a deletion in this list. Less evidence from the sweep is required if missing records can
+ * be requested by key (`canBeAsked`).
  */
 export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
   const { proof, level, canProve, canBeAsked } = swept;
@@ -55,8 +56,9 @@ export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
 }
 
 /**
- * Returns when the record of an event was created or updated, by the API's clock, in epoch ms. Null if the event does not show it: events
- * with `op` `r`, deletions, and changes that left the modification time unchanged.
+ * Returns when the change of an event was made, in epoch ms by the API's clock: the record's modification time after it. Null if that does
+ * not show when: for events with `op` `r`, for deletions, for changes that left the modification time unchanged, and for records without
+ * one.
  */
 export function changeTime({ op, before, updatedAt, updatedBefore = null }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -88,7 +90,10 @@ export class ClockSkew {
     },
   } satisfies Hooks;
 
-  /** How far the API's clock is ahead of this machine's, in ms. Negative if it is behind; 0 if no difference is known. */
+  /**
+   * How far the API's clock is ahead of this machine's, in ms. Negative if it is behind; 0 if the difference is unknown or within the
+   * tolerance.
+   */
   get aheadMs(): number {
     return this.#aheadMs;
   }

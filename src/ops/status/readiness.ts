@@ -10,7 +10,7 @@ import { ChangeScans } from './hook-figures.ts';
 export interface ReadinessOptions {
   readonly description: ApiDescription;
   readonly resources: readonly Resource[];
-  /** Returns the time of a steady clock, in epoch ms. */
+  /** Returns the current time, in epoch ms, by a clock that never goes back. */
   readonly now: () => number;
   /** Setting `POLL_INTERVAL_MS`. 0: polls as often as the quota allows. */
   readonly pollIntervalMs: number;
@@ -25,7 +25,10 @@ const STALE_POLLS = 3;
  * Minimum time without a completed scan before a list counts as stale, in ms. Used if {@link STALE_POLLS} intervals are shorter than this.
  */
 const LEAST_STALE_MS = 60_000;
-/** How long a problem may last before the service counts as not ready, in ms. */
+/**
+ * How long a problem may last before the service counts as not ready, in ms. Does not apply to failed, starting and stale lists, which
+ * count at once.
+ */
 const GRACE_MS = 2_000;
 /** Duration of an open transaction after which Kafka counts as not responding, in ms. */
 export const MAX_COMMIT_MS = 10_000;
@@ -71,8 +74,7 @@ export class ReadinessCheck {
   #isLoggedIn: boolean;
   #login: ActiveProblem | undefined;
   /**
-   * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed. If requests
-   * can't be declared in Kafka, no list can be read either.
+   * Current problem that affects all lists, mostly with Kafka: the account can't be claimed, or requests can't be declared in the ledger.
    */
   #connection: ActiveProblem | undefined;
 
@@ -140,8 +142,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem that a new error causes. If `before`, the problem until then, has the same cause, the problem counts as the same
-   * one: its start time is that of `before`.
+   * Returns the problem that exists after another error. If the problem before it has the same cause, this is the continuation of that
+   * problem, with its start time. Otherwise the problem begins now.
    */
   #goesOn(
     before: ActiveProblem | undefined,
@@ -214,8 +216,8 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
 }
 
 /**
- * Formats problems as lines. Lists with the same problem share a line, with the time at which the problem began at the first of them.
- * Errors are the same if they differ only in the path of their list.
+ * Formats problems as lines. Lists with the same problem share a line, which has the earliest of their start times. Errors that differ only
+ * in the path of their list count as the same.
  */
 function lines(all: readonly ReadinessProblem[], description: ApiDescription): string[] {
   const alike = new Map<string, ReadinessProblem[]>();

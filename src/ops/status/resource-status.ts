@@ -13,7 +13,7 @@ import type { RequestClass, ResourceStatus } from './status-json.ts';
 interface ListStatusOptions {
   readonly description: ApiDescription;
   readonly resource: Resource;
-  /** Returns the time of a steady clock, in epoch ms. */
+  /** Returns the current time, in epoch ms, by a clock that never goes back. */
   readonly now: () => number;
   /** Returns how far the API's clock is ahead of this machine's, in ms. */
   readonly aheadMs: () => number;
@@ -87,7 +87,7 @@ export class ListStatus {
     this.#snapshot = new SnapshotRate(now);
   }
 
-  /** Hooks that update the status; to be called with events of this list only. */
+  /** Hooks that update the status. They must be called only with events of this list. */
   readonly hooks: Hooks = {
     onRequest: (request) => (this.#requests.current()[this.#classOf(request)] += 1),
     onReady: () => (this.#isOpen = true),

@@ -19,7 +19,7 @@ export interface Status extends Readiness {
   readonly pollIntervalMs: number;
   /** Problems that do not prevent the service from being ready, the newest first. */
   readonly warnings: readonly Warning[];
-  /** State of the API's token. Null before the first login. */
+  /** State of the API's token. Null before the first login, and always if the API has no login. */
   readonly token: TokenStatus | null;
   /** Use of the quotas. Empty until the service has started. */
   readonly quotas: readonly QuotaStatus[];
@@ -64,7 +64,9 @@ interface TokenStatus {
   readonly leftMs: number;
 }
 
-/** Use of one quota. Its name is `login`, the name of a list, or `all` if all lists share one quota. */
+/**
+ * Use of one quota. Its name is `login` for logins, `all` for the quota that all lists share, otherwise that of the list that it limits.
+ */
 export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
 /**
@@ -77,12 +79,13 @@ export interface ResourceStatus {
   readonly resource: string;
   /**
    * State of the list's reading. `taking-over`: being claimed, or not caught up yet; `first-read`: in its initial snapshot; `following`:
-   * caught up; `waiting`: a failed request is retried, or Kafka does not respond; `failed`: stopped until an operator resolves the error.
+   * caught up; `waiting`: a failed call to the API or another dependency is retried, or Kafka does not respond; `failed`: stopped until an
+   * operator resolves the error.
    */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
   /** The next retry and the failure before it. Null if the list does not wait for a retry. */
   readonly retry: RetryStatus | null;
-  /** Progress of the initial snapshot. Null if this process has read no part of it. */
+  /** Progress of the initial snapshot. Null if this process has neither begun nor resumed one. */
   readonly firstRead: InitialSnapshotStatus | null;
   /** Number of requests in the last minute, by outcome. */
   readonly requests: Readonly<Record<RequestClass, number>>;
@@ -96,8 +99,8 @@ export interface ResourceStatus {
   /** When the last poll (without polls: full scan) was completed, or the list last read as empty, in epoch ms. Null if never. */
   readonly lookedAt: number | null;
   /**
-   * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one that was
-   * interrupted or not consistent.
+   * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one without such
+   * evidence: it was interrupted or not consistent, did not reach the end of the list, or read it as empty.
    */
   readonly level: LevelStatus | null;
   /** The last complete sweep (recurring full scan). Null before the first sweep of this process has ended. */
@@ -122,7 +125,7 @@ export interface RetryStatus {
    */
   readonly what: string;
   readonly error: string;
-  /** Number of the retry. 1 is the first one after a failure. */
+  /** Number of consecutive failed attempts so far: 1 at the first failure after a success. */
   readonly count: number;
   readonly nextAt: number;
 }
@@ -137,9 +140,9 @@ export interface InitialSnapshotStatus {
 }
 
 /**
- * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. `lastMs` is the lag of the
- * newest change, null if there was none. `p50Ms` and `p95Ms` are quantiles over the last five minutes, accurate to 10 %, and null if there
- * was no change in that time.
+ * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. Only changes whose
+ * modification time is known count. `lastMs` is the lag of the newest one, null if there was none. `p50Ms` and `p95Ms` are quantiles over
+ * the last five minutes, accurate to 10 %, and null if there was none in that time.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;
@@ -153,15 +156,18 @@ export interface SeriesStatus {
   readonly endsAt: number;
   readonly recordsPerSecond: readonly number[];
   readonly eventsPerSecond: readonly number[];
-  /** Lag of the slowest change in each time slot, in ms. Null for slots without a change. */
+  /** Lag of the slowest change in each time slot, in ms. Null for slots without a change whose modification time is known. */
   readonly lagMs: readonly (number | null)[];
 }
 
 export interface CertifiedStatus {
-  /** When the certified full scan ended, in epoch ms by the API server's clock. */
+  /** When the certified full scan ended, in epoch ms by the API server's clock, or by this machine's if the API sends no `Date` header. */
   readonly at: number;
   readonly number: number;
-  /** Total of the list according to the API (`total_records`). Null if it changed during the certified full scan. */
+  /**
+   * Total of the list according to the API (`total_records`). Null if it changed during the certified full scan, or if the API reports
+   * none.
+   */
   readonly total: number | null;
   /** Number of distinct keys that the certified full scan read. */
   readonly read: number;
@@ -217,7 +223,10 @@ export interface LifeCycleChange {
   /** Index in `states` of the state after the change. */
   readonly to: number;
   readonly count: number;
-  /** Median time spent in state `from` before this change, in ms, to within 10 %. Null if the change into `from` was never observed. */
+  /**
+   * Median time spent in state `from` before this change, in ms, to within 10 %. Null if no such time was measured: each needs the time of
+   * the change into `from`, which may not have been observed, and is stored only for a limited number of records.
+   */
   readonly medianMs: number | null;
 }
 
@@ -273,7 +282,7 @@ export interface FleetAccountStatus {
   readonly problem: string | null;
   /** Whether this instance runs the account. If so, `/status?account=` returns the account's full status. */
   readonly isHere: boolean;
-  /** Figures of the account. Null if the account runs on another instance and its owner has not reported any figures. */
+  /** Newest known figures of the account. Null if it runs on no instance, or on another one that has not reported any. */
   readonly figures: AccountFigures | null;
 }
 

@@ -20,7 +20,7 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/** Duration of a warning that is shown until a hook reports the end of its problem. */
+/** Duration of a warning that is shown until a hook reports the end of its problem or, if none does, until the process ends. */
 const UNTIL_ENDED = Infinity;
 
 interface ActiveWarning extends Warning {
@@ -29,8 +29,9 @@ interface ActiveWarning extends Warning {
 }
 
 /**
- * Collects warnings about problems that do not stop the service. A warning is shown until its problem ends. If no hook reports the end of
- * the problem, the warning is shown for a fixed time after the last occurrence, mostly ten minutes or an hour.
+ * Collects warnings about problems that do not stop the service. A warning is shown until a hook reports the end of its problem. If there
+ * is no such hook, most warnings are shown for a fixed time after the last occurrence, such as ten minutes or an hour; that about volatile
+ * fields is shown until the process ends.
  */
 export class Warnings {
   readonly #now: () => number;
@@ -46,7 +47,7 @@ export class Warnings {
   /**
    * Creates a collection without warnings.
    *
-   * @param now Returns the time of a steady clock, in epoch ms.
+   * @param now Returns the current time, in epoch ms, by a clock that never goes back.
    * @param lists The API's lists.
    */
   constructor(now: () => number, lists: readonly ListDescription[]) {
@@ -216,8 +217,8 @@ const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * Minimum time without a failure before a list counts as responding again, in ms. It includes the time that a retry may have to wait for
- * the quota.
+ * Minimum time that has to pass without another failure, after the pause before a retry, until a list counts as responding again, in ms. It
+ * includes the time that the retry may have to wait for the quota.
  */
 const SILENCE_MS = 60_000;
 
@@ -228,8 +229,8 @@ interface Open {
   /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
   /**
-   * Earliest time, in epoch ms, at which the retried call counts as successful, provided that no further failure was reported until then.
-   * Before that time, the retry may still be waiting for the quota.
+   * Earliest time, in epoch ms, at which the call counts as successful, provided that a request was `answered` and no further failure was
+   * reported until then. Before that time, the retry may still be waiting for the quota.
    */
   readonly silentUntil: number;
   /**

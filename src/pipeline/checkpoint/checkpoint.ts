@@ -88,7 +88,10 @@ export class TaskCheckpoint {
     return this.#state.sweep;
   }
 
-  /** Count and digest of the live keys in each partition after the newest commit, and the partitions' end offsets at that time. */
+  /**
+   * Count and digest of the live keys in each partition after the newest commit. `ends`: the end offset of each partition after the newest
+   * messages of this task in it.
+   */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
     return { keys: this.#state.live, ends: this.#state.memory.ends };
   }
@@ -110,7 +113,8 @@ export class TaskCheckpoint {
    * Publishes the batch's messages and the task's cursor in one Kafka transaction. Then stores the batch's images (records as they were
    * published) and its {@link TaskNotes}, which exist only on this machine.
    *
-   * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown.
+   * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown, or if the topic was deleted and recreated meanwhile; errors of
+   * Kafka and of the image store.
    */
   async commit(batch: TaskBatch): Promise<void> {
     const { memory } = this.#state;
@@ -185,8 +189,8 @@ interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
  * instance. If the topic has lost events, that cursor restarts the initial snapshot: images that are still in the topic are restored, and
  * records without an image are published again.
  *
- * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `TOPIC_CHANGED` as {@link restore} does; otherwise
- * `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED` if the task has ended or the
+ * outcome of the claim is unknown; the errors of {@link restore}, and others of Kafka and of the image store.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
   const { log, store, claimState, hooks } = options;

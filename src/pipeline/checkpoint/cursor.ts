@@ -15,7 +15,10 @@ export interface Cursor {
   /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
   readonly sequence: number;
   readonly firstRead: InitialSnapshot;
-  /** Start of the next poll window, before the lookback is subtracted, in epoch ms by the server's clock; null before the first poll. */
+  /**
+   * Start of the next poll window, before the lookback is subtracted, in epoch ms by the server's clock; null before the first poll is
+   * complete.
+   */
   readonly since: number | null;
   /**
    * Newest creation or modification time of a published record, in epoch ms. It may be later than the server's `Date`, because records may

@@ -5,11 +5,11 @@ import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
  * Compares a topic's offsets with the offsets in the cursor and in the image store. Returns the lost events; undefined if no events were
- * lost.
+ * lost. A loss that an earlier call has detected, and that the store has noted as `lost`, is returned again.
  *
  * The `ends` of the store are the end offsets after its newest commit. The `ends` of a cursor are the end offsets before the commit that
- * contains the cursor and its events. Without a store, a loss of only the events in the newest commit therefore remains undetected, unless
- * the topic is empty.
+ * contains the cursor and its events. Without a store, a loss of only the events in the newest commit therefore remains undetected here,
+ * unless the topic is empty.
  */
 export function detectLostEvents(
   topic: string,
@@ -40,9 +40,9 @@ export function detectLostEvents(
  * Whether a commit got offsets that the topic had assigned before, which means that the topic was deleted and recreated. In each partition
  * the messages of a commit have consecutive offsets, followed by a transaction marker.
  *
- * @param written End offset of each partition after the commit, including the transaction marker.
+ * @param written End offset of each partition that the commit wrote to, after the commit and including the transaction marker.
  * @param before End offset of each partition before the commit.
- * @param count Number of messages in the commit.
+ * @param count Number of messages of the commit in this topic.
  */
 export function isTopicRecreated(
   written: ReadonlyMap<number, bigint>,

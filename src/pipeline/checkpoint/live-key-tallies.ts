@@ -47,8 +47,8 @@ export async function liveKeysOf(
 }
 
 /**
- * Returns count and digest of the live keys in each partition, after the events of `updates`. `sequenceOf` returns the sequence of a live
- * key's newest event before `updates`.
+ * Returns count and digest of the live keys in each partition, after the events of `updates`. `sequenceOf` returns the sequence of a key's
+ * newest event before `updates`, or undefined if the key was not live.
  */
 export function liveKeysAfter(
   live: LiveKeyTallies,

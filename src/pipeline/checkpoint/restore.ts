@@ -23,7 +23,10 @@ export interface RestoreOptions extends TaskLog {
 /** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
   readonly memory: TaskMemory;
-  /** The newest cursor. After a loss of events: a copy of it in which the initial snapshot restarts, and which is not committed yet. */
+  /**
+   * The cursor to resume from: the newest one, or a new one if there is none. After a loss of events, the initial snapshot restarts in it.
+   * It is not committed yet.
+   */
   readonly cursor: Cursor;
   /** Whether the task had a committed cursor before it was restored. */
   readonly hadCursor: boolean;
@@ -37,7 +40,8 @@ const STORE_VERSION = 4;
  * Reads the newest cursor, compares the topic with it, and updates the stored images (records as last published) from the topic. If the
  * topic has lost events, the store is cleared and filled with the images still in the topic; records without an image are published again.
  *
- * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions differs from the one that its events were written with.
+ * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
+ * `CURSOR_UNREADABLE` if the cursor can't be parsed; `SETTINGS` if the cursors' topic belongs to another account.
  */
 export async function restore(
   options: RestoreOptions,

@@ -29,8 +29,8 @@ export interface ClaimState {
   /** The newest transactional producer (sink) that this process has opened for the task. */
   sink?: FencedSink;
   /**
-   * Newest error that ended the task or an attempt to open it, in this process. Set by the caller, and by {@link openFencedSink} for an
-   * outdated epoch. It becomes the cause of `FENCED`.
+   * Newest error that ended the task or an attempt to open it, in this process. Set by the caller and, if a producer has an outdated epoch,
+   * by {@link openFencedSink}. A `FENCED` error has it as its `cause`.
    */
   lastError?: unknown;
   /** Whether the task has ended. An opening that is still running then throws instead of claiming the task. Set by the caller. */
@@ -42,7 +42,7 @@ export interface ClaimState {
  * the earlier one of this process. If the earlier one has an outdated epoch, either another process has claimed the task or a transaction
  * has timed out. Brokers report the same error in both cases, so the cursor is read to tell them apart.
  *
- * @throws CellarstreamError `FENCED` if another process has claimed the task.
+ * @throws CellarstreamError `FENCED` if another process has claimed the task; `COMMIT_FAILED` if the task has ended; errors of Kafka.
  */
 export async function openFencedSink(
   options: TaskClaimOptions & { readonly scheduler: SchedulerLike },
@@ -63,8 +63,8 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` whose function `log.bounds`, which requests the first and the end offsets of partitions, is that of `sink`.
- * The end offsets that it returns are after all transactions that were committed or aborted when the sink was opened.
+ * Returns a copy of `taskLog` in which `log.bounds` (it returns the first and the end offsets of partitions) is that of `sink`. Its end
+ * offsets include all transactions of the task's earlier producers, even if a former partition leader would return lower ones.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
@@ -82,10 +82,11 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 
 /**
  * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, when the process opens the task for the
- * first time.
+ * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, until an attempt of this process to
+ * open the task has read the cursor.
  *
- * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by the previous owner of the task.
+ * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by neither this process nor the previous owner of the
+ * task.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,

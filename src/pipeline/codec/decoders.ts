@@ -36,7 +36,7 @@ export function decoders(
   return { snapshot, afterSnapshot };
 }
 
-/** Returns a function that returns the result of `look`, or undefined if `look` throws a transient error. Other errors are passed on. */
+/** Wraps `look`: if it throws a transient error, the returned function returns undefined instead. Other errors are passed on. */
 function ignoringTransient<T>(
   look: (key: string) => T | undefined,
 ): (key: string) => T | undefined {

@@ -29,7 +29,7 @@ export interface SchemaEvolutionOptions {
   readonly subject: string;
   /** The list, and its fields (`types`) in the API's description. The first registered schema already contains these fields. */
   readonly list: Pick<ListDescription, 'name' | 'namespace' | 'types'>;
-  /** Called with each schema that becomes the current one. */
+  /** Called with the id of each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
   /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
   readonly pause?: () => Promise<unknown>;
@@ -78,7 +78,10 @@ export class SchemaEvolution {
     return this.#current;
   }
 
-  /** Codec that encodes and decodes records with the current schema. Changes when a field is added to the schema. */
+  /**
+   * Codec that encodes and decodes records with the current schema. It is another one each time the schema has grown. Throws when used
+   * while there is no current schema.
+   */
   get values(): ImageCodec {
     const refuse = () => this.#currentSchema() as never;
     return this.#current?.codec.values ?? { encode: refuse, decode: refuse };

@@ -9,7 +9,8 @@ import { listedOffset } from '../../streams/records/records.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 
 /**
- * Returns the dead letter of a rejected record: one message, or several numbered ones if the record's text is longer than `MAX_PART_CHARS`.
+ * Returns the dead letter of a rejected record: one message, or several numbered ones if the record's text is too long for one (see
+ * `MAX_PART_CHARS` and `maxBytes`).
  */
 export function deadLetterMessages(
   rejected: RejectedRecord,
@@ -47,7 +48,7 @@ export function deadLetterMessages(
   );
 }
 
-/** Maximum length of a record's text in one dead letter message, in UTF-16 code units. */
+/** Maximum length of a record's text in one dead letter message, in UTF-16 code units. It is less if `maxBytes` has no space for that. */
 const MAX_PART_CHARS = 200_000;
 /** Bytes of a message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the other fields. */
 const MAX_CHAR_BYTES = 4;
