@@ -170,8 +170,8 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 
 /**
  * Returns functions that read and write the file with the name of the service instance that wrote the request times ({@link recentStarts})
- * in the same folder. If that instance also made the newest declaration of requests in the ledger topic, the stored times include all
- * requests of that declaration.
+ * in the same folder. If that instance also made the newest declaration of requests in the ledger topic, the stored times include all of
+ * its requests.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

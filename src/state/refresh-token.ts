@@ -10,8 +10,8 @@ import { folderError, inFolder, makeFolder, replaceDurably } from './state-files
  * File with the newest refresh token of an account, readable only for the user of the service. Servers that rotate refresh tokens refuse
  * all older ones, so a new token is written to disk at once. If that fails, the token is held in memory and used from there.
  *
- * Each use reads the file, and the file is locked during the request for a token. So a command and a running service with the same folder
- * continue one chain of tokens.
+ * For each request for a token, the file is locked and read. So a command and a running service with the same folder continue one chain of
+ * tokens.
  */
 export class RefreshTokenFile {
   readonly #file: string;

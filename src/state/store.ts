@@ -132,7 +132,7 @@ const MAX_STORED_KEYS = 2_000;
 
 /**
  * Opens the image store in a folder. Writes don't wait for the disk. After the process was killed, the stored images are used; after a
- * power failure, or if the files may be damaged, they are deleted and all images are restored from Kafka (see {@link openImageFile}).
+ * power failure, or if the files may be damaged, they are deleted and all images are restored from Kafka (see `openImageFile`).
  *
  * @param onDiscarded Called with the reason when the images were deleted.
  * @param maxRejects Maximum number of digests of rejected records stored for a task. At least the newest half of this number is retained.

@@ -68,7 +68,7 @@ export interface AroundPage {
  * Decodes a page in which some elements are not JSON; these become unreadable records. The start of the first such element, and everything
  * before it, is certain. Its end is a guess by brackets and quotes, and those may be malformed as well. The page is accepted only if
  * everything else in the response is JSON, and if it has as many elements as were requested or as are left in the list. If a page of one
- * record is not accepted, the end of its record is guessed as in {@link singleRecordIn}.
+ * record is not accepted, the end of its record is guessed in another way (see `singleRecordIn`).
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
  * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response. For a request of a single
