@@ -26,7 +26,10 @@ export interface Answer {
   readonly records?: PageRecords | undefined;
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;
-  /** Whether the server claims that another page follows. */
+  /**
+   * Whether another page follows. If the response does not say it, it is concluded from the total: there are records after this page. If
+   * that is unknown as well: true unless the page is empty.
+   */
   readonly hasNext: boolean;
   /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */
   readonly next?: string | undefined;

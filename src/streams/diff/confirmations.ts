@@ -23,7 +23,7 @@ export interface Sighting {
   readonly age: AnswerAge;
   /** Modification time of the published image, in epoch ms: null if the image has none, undefined if there is no published image. */
   readonly published: number | null | undefined;
-  /** Whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
+  /** Returns whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
   readonly equals: (image: ReplacedImage) => boolean;
   /** Returns whether the record differs from its published image only because the settings hide more personal fields since a restart. */
   readonly isHiddenAnew: () => boolean;
@@ -158,8 +158,9 @@ export class Confirmations {
   }
 
   /**
-   * Returns undefined if the record in `sighting` may be published. Otherwise the record has to be confirmed by a second read, and the
-   * result contains the earliest time at which a read can confirm it.
+   * Returns undefined if the record in `sighting` may be published; if it waited for a second read, this read has confirmed it, or none is
+   * needed any more. Otherwise the record has to wait for a second read, and the result contains the earliest time at which a read can
+   * confirm it.
    */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
@@ -185,9 +186,9 @@ export class Confirmations {
   }
 
   /**
-   * Remembers the image `replaced`, in whose place a new image of the record is published, so that it is recognized in the response of a
-   * lagging replica. `replaced` is undefined if it need not be remembered: the record had no image, or the new image has a later
-   * modification time, which alone shows that a response is old.
+   * To be called when a change of a record is published. Remembers `replaced`, the image that was published before, so that it is
+   * recognized if a lagging replica still shows it. `replaced` is undefined if it need not be remembered: the record had no image, or the
+   * new image has a later modification time, so that the earlier time shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
