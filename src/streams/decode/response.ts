@@ -27,8 +27,8 @@ export interface Answer {
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;
   /**
-   * Whether another page follows. If the response does not say it, it is concluded from the total: there are records after this page. If
-   * that is unknown as well: true unless the page is empty.
+   * Whether another page follows, as the response says. If it does not say: true if the page has records, and more are left up to the total
+   * or the total is unknown.
    */
   readonly hasNext: boolean;
   /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */

@@ -79,8 +79,8 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  * Sends one HTTP request, emits the complete response, whatever its status, and completes. Unsubscribing aborts the request. Redirects are
  * not followed: they would send the token to another address.
  *
- * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (response truncated, too large, in an unknown
- * charset).
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (response truncated, incomplete, too large,
+ * damaged, or in an unknown charset).
  */
 export function exchange(request: HttpRequest): Observable<HttpResponse> {
   return defer(() => {

@@ -32,10 +32,11 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Windows begin even earlier than these rules say if stamps (modification times) seem to be local times, which may be hours behind UTC. How
- * far they are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
- * change. The windows of lookback polls (`reach` `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving.
- * Those of polls for new changes (`near`) begin earlier only once a poll has read a new change with such a lag.
+ * Stamps may be local times, hours behind UTC. Then the 15 minutes of the second rule would be too few, and changes would be missed. How
+ * far stamps are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
+ * change. If that lag is more than 15 minutes, it is added to the 15 minutes, and windows begin another hour earlier, for the end of
+ * daylight saving. Windows of lookback polls (`reach` `far`) use the smallest lag of all stamps. Those of polls for new changes (`near`)
+ * use the smallest lag of new changes that polls have read.
  */
 export class ServerClock {
   #date: number | undefined;
@@ -60,8 +61,8 @@ export class ServerClock {
   readonly #lag = { far: Infinity, near: Infinity };
 
   /**
-   * Newest modification time of the records read so far that is not later than the server's `Date`. If no response had that header, the
-   * newest of all. Undefined if no modification time has been seen.
+   * Newest modification time of the records read so far that is not later than the server's `Date`, with the correction of {@link
+   * ServerClock.shift}. Until a response has that header, the newest of all. Undefined if no such modification time has been seen.
    */
   newest(): number | undefined {
     return this.#newest;
