@@ -60,8 +60,8 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot. The time of a request is
-   * corrected later only if its slot still has the request's symbol.
+   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot; undefined if it has
+   * stored none. The time of a request is corrected later only if its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**

@@ -25,9 +25,9 @@ interface FailingOffset {
 const MAX_PLACES = 100;
 
 /**
- * List offsets of the records of one list that are known to make pages fail. A page with such an offset is still requested first, which
- * shows when its failing record has become readable. If the page fails, the records after and before the failing one are requested. These
- * two requests replace the search for the failing record, which splits the page again and again.
+ * List offsets of the records of one list that are known to make pages fail. A page that contains such an offset is requested as a whole
+ * nevertheless: if that succeeds, the record has become readable. If it fails, the records after and before the failing one are requested.
+ * These two requests replace the search for the failing record, which splits the page again and again.
  */
 export class FailingOffsets {
   /**

@@ -4,8 +4,8 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, describeError, RETRYABLE_STATUSES } from '../../core/errors.ts';
 
 /**
- * Why a query with modification dates is given up. `refused`: the server refuses it. `unanswered`: the server fails, or sends no readable
- * response.
+ * Why a query with modification dates is given up. `refused`: the server, or a gateway in front of it, refuses the query or its token.
+ * `unanswered`: the server fails, or sends no readable response.
  */
 export type GiveUpReason = 'refused' | 'unanswered';
 

@@ -128,8 +128,9 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record that begins at byte `at`, or several adjacent records that are recognized together (a run). If neither a delimiter nor
- * the end of the page follows the last one of these, it is left out. Undefined if the first record is not JSON, or if no record is left.
+ * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Leaves out the
+ * last record if neither a delimiter nor the end of the page follows it. Undefined if the first record is not JSON, or if no record is
+ * left.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;

@@ -129,8 +129,8 @@ export function failingPages(
       }
       /**
        * Tests whether the API has a cap at list offset `at` (serves no records from there on), and returns the result of `beforeCap`. First
-       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws the
-       * error of the failed page.
+       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws as
+       * {@link PageAttempts.probe} does.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);

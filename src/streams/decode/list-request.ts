@@ -79,9 +79,9 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts that are not JSON and stood in place of a record in earlier responses. A page with a text that is not JSON is requested again,
-   * unless the text is in this set. Pass the same set whenever the list's request is created again, so that the texts stay known. Default:
-   * a new set.
+   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page with another text that is not JSON
+   * is requested again, up to four times. Pass the same set whenever the list's request is created again, so that the texts stay known.
+   * Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**

@@ -98,7 +98,7 @@ export function isGoneOrRefused(error: unknown): boolean {
   return isPageRefused(error) || (isStatus && error.context.status === 410);
 }
 
-/** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
+/** HTTP statuses with which servers refuse a cursor that has expired, or a cursor that is the key of a deleted record. */
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
 /**

@@ -21,7 +21,7 @@ type Place = NonNullable<ListDescription['more']>;
 
 /** Reads the responses of one list, as the list's description says. */
 export class ResponseLayout {
-  /** Names of the members that lead from the body to the array of records. */
+  /** Names of the members that lead from the body to the array of records; empty if the body itself is the array. */
   readonly path: readonly string[];
   /** Whether the body may have a single record, an object, in place of the array of records. */
   readonly isRecord: boolean;

@@ -38,11 +38,9 @@ export interface Unconfirmed {
    */
   readonly from: number;
   /**
-   * Whether this response is the first to show the record in a state that is, or may be, earlier than the published one. False in two
-   * cases:
-   *
-   * - The record already waits for its second read. (If 50,000 records wait, no further record counts as waiting.)
-   * - The record has to be confirmed only because the process has just started.
+   * Whether the response shows a state that is, or may be, earlier than the published one, and the record was not waiting for a second read
+   * before. So it is true once for each wait. (If 50,000 records wait, no further record counts as waiting, and it is true each time.)
+   * False if the record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -158,9 +156,8 @@ export class Confirmations {
   }
 
   /**
-   * Returns undefined if the record in `sighting` may be published; if it waited for a second read, this read has confirmed it, or none is
-   * needed any more. Otherwise the record has to wait for a second read, and the result contains the earliest time at which a read can
-   * confirm it.
+   * Returns undefined if the record in `sighting` may be published, for example because this read is the second one and confirms it.
+   * Otherwise the record waits for a second read, and the result contains the earliest time at which a read can confirm it.
    */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
@@ -210,7 +207,10 @@ export class Confirmations {
     dropOldest(this.#created, MAX_CREATED);
   }
 
-  /** Returns the keys of records published as new since `time`, in epoch ms on the local clock. Forgets the keys published before. */
+  /**
+   * Returns the keys of records that were published as new at or after `time` (epoch ms on the local clock) and not deleted since. Forgets
+   * the keys published before `time`.
+   */
   createdSince(time: number): readonly string[] {
     for (const [oldest, at] of this.#created) {
       if (at >= time) break;

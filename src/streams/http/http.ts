@@ -43,7 +43,10 @@ export interface HttpResponse {
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined if it is missing, malformed or more than 7 days. */
   readonly ageMs: number | undefined;
-  /** The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed. */
+  /**
+   * The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed, or is a date and the `Date` header is
+   * missing.
+   */
   readonly retryAfterMs: number | undefined;
   /** Origin of the address in the `Location` header; undefined if it is the origin of the request, or the header is missing. */
   readonly redirectOrigin?: string | undefined;

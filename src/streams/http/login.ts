@@ -37,7 +37,7 @@ export interface LoginOptions {
   readonly apiKey?: () => string;
   /** Returns the credentials besides the API key, by their variable names in the description. Called at each login. Default none. */
   readonly credentials?: () => Credentials;
-  /** Keeps the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory. */
+  /** Stores the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory, until the process ends. */
   readonly refreshTokens?: RefreshTokens;
   /**
    * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway

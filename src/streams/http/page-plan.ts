@@ -83,7 +83,10 @@ export class PagePlan {
    * was none.
    */
   #short: number | undefined;
-  /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
+  /**
+   * Largest page size to request, as larger pages have failed; Infinity if none has failed. It is doubled after a number of successful
+   * pages.
+   */
   #usable = Infinity;
   /**
    * Size of the largest page that failed, in records; Infinity if none has failed. Once a page with at least as many records has been
@@ -163,7 +166,7 @@ export class PagePlan {
    * Returns the page that follows a previous page.
    *
    * @param end List offset at which the previous page ended.
-   * @param overlap Minimum number of records before `end` that the page should contain.
+   * @param overlap Number of records before `end` that the page should contain. Whole pages may contain more of them or fewer.
    * @param wanted Maximum page size.
    */
   next(end: number, overlap: number, wanted: number): NextPlace {

@@ -44,7 +44,10 @@ export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'>
 
 /** Decides when to give up a page whose content or size may be the cause of failures. */
 export interface PagePatience {
-  /** Called with each retryable error. If it returns true, the page is not retried and the request errors with that error. */
+  /**
+   * Called with each retryable error of the request, and with the error of a response that is not a page. If it returns true, the page is
+   * not retried and the request errors with that error.
+   */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
    * Whether the page, and not the token, may be the cause of an error. Called for statuses that are neither retryable nor a refusal of the

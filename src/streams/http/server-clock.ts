@@ -61,8 +61,8 @@ export class ServerClock {
   readonly #lag = { far: Infinity, near: Infinity };
 
   /**
-   * Newest modification time of the records read so far that is not later than the server's `Date`, with the correction of {@link
-   * ServerClock.shift}. Until a response has that header, the newest of all. Undefined if no such modification time has been seen.
+   * Returns the newest modification time of the records read so far that is not later than the server's `Date`, with the correction of
+   * {@link ServerClock.shift}. Until a response has that header, the newest of all. Undefined if no such modification time has been seen.
    */
   newest(): number | undefined {
     return this.#newest;
@@ -98,8 +98,8 @@ export class ServerClock {
   }
 
   /**
-   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
-   * Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
+   * Returns a lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it
+   * arrived. Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
    */
   now(localTime: number): number | undefined {
     if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
@@ -166,9 +166,9 @@ export class ServerClock {
 
   /**
    * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative
-   * offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every stamp, including
-   * those seen before.
+   * records with the modification time `s`. With a positive offset, stamps are used as they are, as poll windows then begin early enough.
+   * With a negative offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every
+   * stamp, including those seen before.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
