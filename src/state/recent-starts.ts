@@ -52,8 +52,8 @@ class StartsFile {
   /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */
   readonly times: readonly number[];
   /**
-   * Whether `times` is complete. False if the file was absent or invalid, so that requests of earlier processes may be missing from
-   * `times`.
+   * Whether `times` is complete. False if the file was absent, had another length, or contained a damaged time, so that requests of earlier
+   * processes may be missing from `times`.
    */
   readonly isReliable: boolean;
   readonly #fd: number;

@@ -29,7 +29,7 @@ export interface Run {
 
 export interface RunMember {
   readonly key: string;
-  /** Offset of the record's first byte from the first byte of the run. `end` is the offset after the record's last byte. */
+  /** Offset of the record's first byte from the first byte of the run, in bytes. `end` is the offset after the record's last byte. */
   readonly at: number;
   readonly end: number;
   /** The record's modification time in ms since the epoch; null when it has none. */

@@ -70,8 +70,9 @@ export class ResponseLayout {
 
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A member `message` is
-   * such a sign only if the body has none of the members that the description names for the list, and `success` is not true.
+   * `ok` (the place of a flag that means success), only that flag counts: without the value true, the body reports an error. Otherwise the
+   * body of a page without records is searched for the usual signs of an error. A member `message` is such a sign only if the body has none
+   * of the members that the description names for the list, and `success` is not true.
    *
    * @param count Number of records in the body.
    */

@@ -164,8 +164,8 @@ class PageDiff {
   readonly #codec: ImageCodec;
   readonly #decoding: DecodingOptions;
   /**
-   * The read's span, during which the content was as the response shows it. Undefined for a stale response: it was produced before its
-   * request, so it does not show that the content was still the same during the read.
+   * The read's span, during which the content was as the response shows it. Undefined if the caller states none, and for a stale response:
+   * it was produced before its request, so it does not show that the content was still the same during the read.
    */
   readonly #span: Span | undefined;
   /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */

@@ -199,7 +199,7 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
   return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
-/** Meaning of a response with an error status, where it differs from the built-in one. */
+/** How a response with a certain status is treated, where the API's description says so and not the built-in rules. */
 export interface DescribedStatus {
   /**
    * Reaction to a response with this status. Undefined: the built-in reaction to the status code.
