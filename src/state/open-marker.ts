@@ -15,11 +15,12 @@ const UNKNOWN = 'unknown';
 
 /**
  * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
- * service that ended abruptly, and the time of writing.
+ * service that ended abruptly (the current one included, until it has proved successful), and the time of writing.
  *
  * The image file is written without waiting for the disk. This is safe when a process is killed, as the operating system has all the
  * writes. But a power failure, or copying the file while it is open, leaves a mixture of old and new pages. So a file that was not closed
- * is trusted only if it is not a copy, and the machine has not been rebooted.
+ * is trusted only if the machine has not been rebooted since, the file is not a copy, no process has detected damage in it, and fewer than
+ * three starts in a row have ended abruptly.
  */
 export class OpenMarker {
   readonly #path: string;
@@ -33,7 +34,8 @@ export class OpenMarker {
    * never open.
    *
    * @returns `shortStarts`: the number of consecutive starts of the service that ended abruptly, including the start of the process that
-   * left this marker. `doubt`: why the image file can't be trusted; undefined if it can.
+   * left this marker; NaN if that process marked the image file as damaged. `doubt`: why the image file can't be trusted; undefined if it
+   * can.
    */
   readUncleanShutdown() {
     try {
@@ -50,7 +52,8 @@ export class OpenMarker {
    * Writes the marker file, whose existence says that the image file is open, and syncs it to disk. To be called before the image file is
    * written. If this fails, as on a full disk, the old marker remains.
    *
-   * @param cutShort Number of consecutive starts of the service that ended abruptly, or `damaged` if the image file is damaged.
+   * @param cutShort Number of consecutive starts of the service that count as ended abruptly. It includes the current start until that has
+   * proved successful. Or `damaged` if the image file is damaged.
    */
   write(cutShort: number | 'damaged'): void {
     replaceDurably(this.#path, `${bootId()} ${cutShort} ${Date.now()}`);

@@ -52,16 +52,16 @@ class StartsFile {
   /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */
   readonly times: readonly number[];
   /**
-   * Whether `times` is complete. False if the file was absent or invalid, so that requests of earlier processes may be missing from
-   * `times`.
+   * Whether `times` is complete. False if the file was absent, had another length, or contained a damaged time, so that requests of earlier
+   * processes may be missing from `times`.
    */
   readonly isReliable: boolean;
   readonly #fd: number;
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot. The time of a request is
-   * corrected later only if its slot still has the request's symbol.
+   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot; undefined if it has
+   * stored none. The time of a request is corrected later only if its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -89,7 +89,9 @@ class StartsFile {
 
   /**
    * Writes the time of a request, in epoch ms, to the file in place of the oldest stored time. Does not wait until the disk has it. If
-   * writing fails, the next call writes all stored times. Returns a function that replaces this time by a later one.
+   * writing fails, the next call writes all stored times.
+   *
+   * @returns Function that replaces this time by a later one. It does nothing if the slot has been given to a newer request.
    */
   add(at: number): (later: number) => void {
     const slot = this.#put(at);
@@ -103,8 +105,8 @@ class StartsFile {
   }
 
   /**
-   * Stores the times of several requests with a single write. Each time overwrites the oldest stored time, or is ignored if it is older
-   * than all stored times.
+   * Stores the times of several requests with a single write. Each time overwrites the oldest stored time, or is ignored if it is not later
+   * than that one.
    */
   addAll(times: readonly number[]): void {
     for (const at of times) if (at > this.#oldest.time) this.#put(at);
@@ -167,8 +169,9 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Reads and writes the file that names the service instance which wrote the request times ({@link recentStarts}) in the same folder. If that
- * instance also made the newest declaration of requests in the ledger topic, the stored times include all of its requests.
+ * Returns functions that read and write the file with the name of the service instance that wrote the request times ({@link recentStarts})
+ * in the same folder. If that instance also made the newest declaration of requests in the ledger topic, the stored times include all of
+ * its requests.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

@@ -8,10 +8,10 @@ import { folderError, inFolder, makeFolder, replaceDurably } from './state-files
 
 /**
  * File with the newest refresh token of an account, readable only for the user of the service. Servers that rotate refresh tokens refuse
- * all older ones, so a token is on the disk before it is used.
+ * all older ones, so a new token is written to disk at once. If that fails, the token is held in memory and used from there.
  *
- * The file is read before each use and locked during the request for a token, so that a command and a running service with the same folder
- * continue one chain of tokens.
+ * For each request for a token, the file is locked and read. So a command and a running service with the same folder continue one chain of
+ * tokens.
  */
 export class RefreshTokenFile {
   readonly #file: string;
@@ -36,9 +36,10 @@ export class RefreshTokenFile {
   }
 
   /**
-   * Locks the file and returns the newest refresh token: `first` (the token of the settings), or the stored token that replaced it.
+   * Locks the file and returns the newest refresh token: `first` (the token of the settings), or the token that replaced it.
    *
-   * @throws CellarstreamError `STATE_FOLDER` if the folder can't be written, or another process is renewing the token.
+   * @throws CellarstreamError `STATE_FOLDER` if the folder can't be written, the file can't be read, or another process is renewing the
+   * token.
    */
   begin(first: string): string {
     this.#first = createHash('sha256').update(first).digest('hex');

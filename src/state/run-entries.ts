@@ -29,7 +29,7 @@ export interface Run {
 
 export interface RunMember {
   readonly key: string;
-  /** Offset of the record's first byte from the first byte of the run. `end` is the offset after the record's last byte. */
+  /** Offset of the record's first byte from the first byte of the run, in bytes. `end` is the offset after the record's last byte. */
   readonly at: number;
   readonly end: number;
   /** The record's modification time in ms since the epoch; null when it has none. */
@@ -37,13 +37,17 @@ export interface RunMember {
 }
 
 /**
- * Entry of the image store for a run (adjacent records recognized as a unit): during which sweeps the run, and with it each of its records,
- * was last seen and last read. Stored apart from the run's digest and records.
+ * Entry of the image store for a run (adjacent records recognized as a unit). It says when the run, and with it each of its records, was
+ * last seen by any read (as the number of the newest sweep that had begun by then), and which sweep read it last. Stored apart from the
+ * run's digest and records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks (when a key was last seen) refer to the run of records. */
   readonly refCount: number;
-  /** Whether the run can be recognized. False once one of its records has changed, or a sweep has read a record without the others. */
+  /**
+   * Whether the run can be recognized. False once one of its records has changed or was deleted, or a sweep has read a record without the
+   * others.
+   */
   readonly isLive: boolean;
 }
 

@@ -42,8 +42,8 @@ export function makeOwnerOnly(file: string): void {
 }
 
 /**
- * Replaces the content of a file, or creates the file. When the call returns, the disk has the new content. If it fails, as on a full disk,
- * the old content remains.
+ * Replaces the content of a file, or creates the file. When the call returns, the disk has the new content. If writing the new content
+ * fails, as on a full disk, the old content remains.
  */
 export function replaceDurably(file: string, text: string): void {
   const next = `${file}.new`;
@@ -64,7 +64,7 @@ export function replaceDurably(file: string, text: string): void {
   }
 }
 
-/** Error codes that mean a full disk: Node's names, and the numbers that lmdb reports. */
+/** Error codes that count as a full disk (no space, quota exceeded, file too large): Node's names, and the numbers that lmdb reports. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 28, 122, 27]);
 const SYSTEM = /^E[A-Z0-9]+$/;
 

@@ -74,7 +74,7 @@ export interface SeenKeys {
   readonly runs?: readonly string[];
   /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
-  /** Whether the sweep with number `sweep` itself read these keys and runs. False if another kind of read did, such as a poll. */
+  /** Whether sweep number `sweep` itself read these keys and runs. False if another kind of read did, such as a poll. */
   readonly bySweep: boolean;
 }
 
@@ -131,8 +131,8 @@ const MAX_UNSEEN_KEYS = 500;
 const MAX_STORED_KEYS = 2_000;
 
 /**
- * Opens the image store in a folder. Writes don't wait for the disk: nothing is missing after the process was killed, and after a power
- * failure all images are restored from Kafka.
+ * Opens the image store in a folder. Writes don't wait for the disk. After the process was killed, the stored images are used; after a
+ * power failure, or if the files may be damaged, they are deleted and all images are restored from Kafka (see `openImageFile`).
  *
  * @param onDiscarded Called with the reason when the images were deleted.
  * @param maxRejects Maximum number of digests of rejected records stored for a task. At least the newest half of this number is retained.
@@ -191,7 +191,10 @@ class LmdbTaskStore {
    */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
-  /** Number of stored images (records as published). It is cached because each page that is read asks for it; undefined after a write. */
+  /**
+   * Number of stored images (records as published). It is cached because it is needed for each page; undefined after images were written or
+   * deleted.
+   */
   #count: number | undefined;
 
   constructor(file: ImageFile, name: string, maxRejects: number) {
@@ -237,7 +240,10 @@ class LmdbTaskStore {
     });
   }
 
-  /** Returns the digest of the JSON from which the image of a key was made; undefined if no digest is stored. */
+  /**
+   * Returns the digest of the JSON bytes with which the API last sent the content of a key's stored image; undefined if no digest is
+   * stored.
+   */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
   }
@@ -248,8 +254,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns the numbers of the sweeps in which a run (adjacent records recognized together) was last seen and last read. Undefined if the
-   * run is unknown, or can't be recognized any more.
+   * Returns when a run (adjacent records recognized together) was last seen by any read, as the number of the newest sweep that had begun
+   * by then, and the number of the last sweep that read it. Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));

@@ -25,9 +25,9 @@ interface FailingOffset {
 const MAX_PLACES = 100;
 
 /**
- * List offsets of the records of one list that are known to make pages fail. A page with such an offset is still requested first, which
- * shows when its failing record has become readable. If the page fails, the records after and before the failing one are requested. These
- * two requests replace the search for the failing record, which splits the page again and again.
+ * List offsets of the records of one list that are known to make pages fail. A page that contains such an offset is requested as a whole
+ * nevertheless: if that succeeds, the record has become readable. If it fails, the records after and before the failing one are requested.
+ * These two requests replace the search for the failing record, which splits the page again and again.
  */
 export class FailingOffsets {
   /**
@@ -105,8 +105,9 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records that follow the failing ones, and returns the responses. If the next record fails as well, adds its list
-   * offset to `row` and continues after it. Gives the page up if more than `MAX_IN_A_ROW` adjacent records fail.
+   * Requests the page's records that follow the failing ones, or the first of them if the request for all of them fails, and returns the
+   * responses. If the next record fails as well, adds its list offset to `row` and continues after it. Gives the page up if more than
+   * `MAX_IN_A_ROW` adjacent records fail.
    *
    * @param row List offsets of the adjacent failing records so far.
    */
@@ -177,6 +178,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
    * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Returns the page with
    * a gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
    * records fail.
+   *
+   * At the end, each failing record is requested once more. If one can be read then, throws as {@link PageAttempts.retryLater} does.
    */
   function* at(failing: number): Steps<Answer> {
     const row = [failing];
@@ -222,8 +225,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. The text names the record's position by its neighbour, so it
- * does not change while the record stays between the same neighbours, and the record is reported once.
+ * Returns the text of the dead letter for a record that no response contains. In a scan of the whole list, the text names the key of the
+ * readable record before it. So the text does not change while that record stays there, and the missing record is reported once.
  *
  * @param isDated Whether the record is missing in a window of dates. Neighbours change there, so the text does not name the neighbour.
  * @param key Key of the nearest readable record before the missing one.

@@ -4,8 +4,8 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, describeError, RETRYABLE_STATUSES } from '../../core/errors.ts';
 
 /**
- * Why a query with modification dates is given up. `refused`: the server refuses it. `unanswered`: the server fails, or sends no readable
- * response.
+ * Why a query with modification dates is given up. `refused`: the server, or a gateway in front of it, refuses the query or its token.
+ * `unanswered`: the server fails, or sends no readable response.
  */
 export type GiveUpReason = 'refused' | 'unanswered';
 
@@ -81,7 +81,10 @@ export function giveUpReason(error: unknown): GiveUpReason | undefined {
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** Returns the likely cause of a failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
+/**
+ * Returns the likely cause of a failure: `token` if the API refused the token or the API key; `request` for any other status from 300 to
+ * 499 that is not usually temporary, so also for a 404, a redirect and the block page of a firewall; otherwise `server`.
+ */
 function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED' || error.code === 'API_KEY_REJECTED') return 'token';

@@ -23,10 +23,10 @@ type Response = Pick<RawPage, 'body' | 'headers'>;
 
 /**
  * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns the page. If the body is JSON
- * but not a page, returns a text instead: what was expected, and what the body has.
+ * but not a page, or reports an error, returns a text for an error message instead: what was expected, and what the body has.
  *
  * @param offset List offset of the request.
- * @throws SyntaxError or RangeError if the body is not JSON.
+ * @throws SyntaxError if the body is not JSON; RangeError if it is nested too deeply.
  */
 export function* decodedPage(
   { body, headers }: Response,
@@ -52,12 +52,12 @@ export function* decodedPage(
 
 /** Result of {@link pageAround}: the readable part of a page whose text is not valid JSON. */
 export interface AroundPage {
-  /** The page; undefined if the end of a malformed element could not be determined. */
+  /** The page, with an unreadable record for each malformed element; undefined if the end of such an element could not be determined. */
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the element at which decoding became uncertain, because it is not JSON and its end is a guess. The elements before it were
-   * decoded correctly.
+   * Index of the first element that is not JSON, so that its end is a guess: from here on, the decoded page is uncertain. Elements whose
+   * text is already known as unreadable count only if there is no other.
    */
   readonly place: number;
   /** Bytes of the page from the element at index `place` to the end. */
@@ -67,10 +67,12 @@ export interface AroundPage {
 /**
  * Decodes a page in which some elements are not JSON; these become unreadable records. The start of the first such element, and everything
  * before it, is certain. Its end is a guess by brackets and quotes, and those may be malformed as well. The page is accepted only if
- * everything else in the response is JSON, and if it has as many elements as were requested or as are left in the list.
+ * everything else in the response is JSON, and if it has as many elements as were requested or as are left in the list. If a page of one
+ * record is not accepted, the end of its record is guessed in another way (see `singleRecordIn`).
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response.
+ * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response. For a request of a single
+ * record, all of such a response is returned as `rest`, without a page.
  */
 export function* pageAround(
   { body: page, headers }: Response,
@@ -126,8 +128,9 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record that begins at byte `at`, or several adjacent records that are recognized together (a run). If neither a delimiter nor
- * the end of the page follows the last one of these, it is left out. Undefined if the first record is not JSON, or if no record is left.
+ * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Leaves out the
+ * last record if neither a delimiter nor the end of the page follows it. Undefined if the first record is not JSON, or if no record is
+ * left.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;

@@ -16,7 +16,7 @@ import type { Stamps } from '../records/stamps.ts';
  * Decodes the element at byte `at` of a page, or a run (adjacent records recognized by their bytes) that begins there. Returns the records,
  * and the index of the byte after the last one. Must be called for the elements of a page in their order.
  *
- * @throws SyntaxError if the element is not JSON.
+ * @throws SyntaxError if the element is not JSON; RangeError if it is nested too deeply.
  */
 export type Decoder = (page: Body, at: number) => Elements<PagePart>;
 
@@ -41,7 +41,7 @@ export interface EncodingOptions {
   readonly stamps: Stamps;
   /**
    * Encodes the record at byte `at` of a page, and returns its image and the values of the top-level fields that `wanted` names. Undefined
-   * if the element is not a record, or has fields that the schema lacks.
+   * if the element is not a record, if it has fields that the schema lacks, or if there is no schema yet.
    */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }

@@ -31,9 +31,10 @@ const LIMIT_AFTER_MS = 10 * 60_000;
  * that makes it fail. It searches for the cause in these steps:
  *
  * - A page of one record elsewhere in the list is requested. If that fails too, the API is at fault and not the page: the page's own error
- *   is thrown.
+ *   is thrown. If the response states a total that ends before the page, an empty page is returned.
  * - A page of two records elsewhere shows whether the server begins pages at the requested offsets. If not, only whole pages are requested
  *   (see {@link PagePlan}).
+ * - The failing page itself is requested again, and returned if it succeeds.
  * - The failing page is split, and the part of it that fails is split again. If all parts succeed, the page was too large: its first part
  *   is returned, and the plan gets the new size.
  * - If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
@@ -41,7 +42,7 @@ const LIMIT_AFTER_MS = 10 * 60_000;
  *
  * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
- * If every record from some offset on fails, the API caps the list there: search engines, for example, refuse offsets over 10,000, and
+ * If no record from some offset on can be read, the API caps the list there: search engines, for example, refuse offsets over 10,000, and
  * databases time out on large ones. The response then has the page's records in front of that offset, and is marked with `isCut`. The plan
  * remembers the offset. Whenever a page reaches it again, some eight requests test whether the cap is still there.
  */
@@ -52,7 +53,7 @@ export function failingPages(
   let since: number | undefined;
   /**
    * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
-   * once, any other failure only when {@link LIMIT_AFTER_MS} have passed since the first one.
+   * once, any other failure only once {@link LIMIT_AFTER_MS} have passed since the first call.
    */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
@@ -92,7 +93,7 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Requests the page's only failing record, at list offset `at`, once more and alone. Returns:
+       * Requests the page's only failing record, at list offset `at`, alone, and more than once if it fails. Returns:
        *
        * - if the record can be read now: `front` as a shorter page, so that the next page contains the record; without a `front`, the
        *   response with the record;
@@ -110,7 +111,7 @@ export function failingPages(
       /**
        * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at`
        * failed and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no
-       * cap.
+       * cap, or if `at` is 0.
        *
        * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the error
        * of the failed page is thrown, so that the page is retried.
@@ -128,8 +129,8 @@ export function failingPages(
       }
       /**
        * Tests whether the API has a cap at list offset `at` (serves no records from there on), and returns the result of `beforeCap`. First
-       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws the
-       * error of the failed page.
+       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws as
+       * {@link PageAttempts.probe} does.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);

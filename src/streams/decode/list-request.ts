@@ -69,16 +69,19 @@ export interface DecodedListOptions {
   readonly list: ListDescription;
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Called with each response before its personal fields are hidden. Default: not called. */
+  /**
+   * Called with each response that may have records, before their personal fields are hidden; not with the response to a request for the
+   * total alone. Default: not called.
+   */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
   /** Removes credentials from the address of a next page. Default: the address is kept as the API sent it. */
   readonly cleanNext?: ((address: string) => string) | undefined;
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts that are not JSON and stood in place of a record in earlier responses. A page with a text that is not JSON is requested again,
-   * unless the text is in this set. Pass the same set whenever the list's request is created again, so that the texts stay known. Default:
-   * a new set.
+   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page with another text that is not JSON
+   * is requested again, up to four times. Pass the same set whenever the list's request is created again, so that the texts stay known.
+   * Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**
@@ -93,15 +96,19 @@ export interface DecodedListOptions {
   readonly logicalClock: LogicalClock;
   readonly scheduler?: SchedulerLike;
   readonly random?: () => number;
-  /** `onRetry` is called for each response that could not be read and is requested again. */
+  /**
+   * `onRetry` is called each time a page is requested again although its request had succeeded or was given up: the response could not be
+   * read, or the page could be read neither as a whole nor in parts.
+   */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
  * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
- * quota. If a response is not a page, the page is requested again with back-off, for ever. An element that is not JSON becomes an
- * unreadable record after a few tries. `broken-pages.ts` handles elements because of which the rest of their page cannot be read;
- * `failing-pages.ts` handles pages that keep failing while the API serves others.
+ * quota. If a response is not a page, the page is requested again with back-off. This is repeated until it succeeds, with two exceptions:
+ * {@link DatedPatience} may give up a query with dates, and `failing-pages.ts` handles pages that keep failing while the API serves others.
+ * An element that is not JSON becomes an unreadable record after a few tries. `broken-pages.ts` handles elements because of which the rest
+ * of their page cannot be read.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { url, inspect, hide, scheduler = asyncScheduler } = options;
@@ -144,11 +151,12 @@ type List = DecodedListOptions &
   > & { readonly layout: ResponseLayout };
 
 /**
- * Decodes one response. If the body as a whole is not valid JSON, its elements are parsed one by one. Errors with `API_ANSWER` if the
- * response is not a page, or if some elements are not valid JSON and this is not the last try.
+ * Decodes one response. If the body is not valid JSON, decodes the elements that are, and emits a page with unreadable records in place of
+ * the others; or a {@link BrokenResponse} if the end of such an element is unknown. Before the last try this happens only if the invalid
+ * elements are known from earlier responses. Otherwise, or if the response is not a page, errors with `API_ANSWER`.
  *
  * @param isLastTry Whether this is the last try, so that invalid elements become unreadable records. Called only if the body as a whole is
- *   not valid JSON.
+ * not valid JSON.
  */
 function decodedResponse(
   list: List,
@@ -253,7 +261,7 @@ class PageReader {
 
   /**
    * Reads the page at a cursor. Errors if the server refuses the cursor, or if the page keeps failing while the server serves the first
-   * page of the list (see `isCursorRefused`); all other failures are retried.
+   * page of the list (see `isCursorRefused`). All other temporary failures are retried.
    */
   #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
     return inSteps(() => this.#atCursor(query, limit)).pipe(
@@ -322,8 +330,8 @@ class PageReader {
   }
 
   /**
-   * Requests a page within the quota `limit`. If some of its elements are not JSON, reads the other records around them. Errors with a
-   * `PageFailure` once `patience` gives up the page.
+   * Requests a page within the quota `limit`. If an element is not JSON and its end is unknown, reads the records around it by further
+   * requests. Errors with a `PageFailure` once `patience` gives up the page.
    */
   #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
     const { url, texts, logicalClock: clock } = this.#list;
@@ -343,8 +351,8 @@ class PageReader {
    * Requests and decodes a page or a single record. The request starts when `limit` allows.
    *
    * @param tries Number of tries after which elements that are not JSON are accepted.
-   * @param patience Decides when the request is given up; the observable then errors with a {@link PageFailure}. Default: failures are
-   * retried for ever.
+   * @param patience Decides when the request is given up; the observable then errors with a {@link PageFailure}. Default: temporary
+   * failures are retried for ever, except in a query with dates (see {@link DatedPatience}).
    */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;

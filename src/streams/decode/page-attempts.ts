@@ -45,18 +45,21 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
-/** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
+/**
+ * Minimum number of failures before a page that may be requested repeatedly (`some` tries) is given up. If it is too small, a short outage
+ * is taken for a bad page.
+ */
 const MIN_FAILURES = 3;
 /**
- * Minimum time from the first failure to the newest before a page is given up, in ms. If it is too small, a short outage is taken for a bad
- * page.
+ * Minimum time from the first failure to the newest before a page that may be requested repeatedly (`some` tries) is given up, in ms. If it
+ * is too small, a short outage is taken for a bad page.
  */
 const LEAST_MS = 5_000;
 
 /**
- * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere in the list
- * than the failed one. If the server refuses a `probe`, the token may be the cause, so the refusal is reported to the token source and does
- * not count as a failure of the page.
+ * How often a page may fail before it is given up. `some`: at least three times, over at least five seconds. `one`: once. `probe`: once,
+ * for a page elsewhere in the list than the failed one. If the server refuses a `probe`, the token may be the cause, so the refusal is
+ * reported to the token source and does not count as a failure of the page.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -95,7 +98,7 @@ export function isGoneOrRefused(error: unknown): boolean {
   return isPageRefused(error) || (isStatus && error.context.status === 410);
 }
 
-/** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
+/** HTTP statuses with which servers refuse a cursor that has expired, or a cursor that is the key of a deleted record. */
 const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
 
 /**
@@ -165,7 +168,8 @@ export class PageAttempts {
 
   /**
    * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and returns the response. Returns
-   * undefined if the request is given up. Two cases end the attempts with an error instead:
+   * undefined if the request is given up after an error that may depend on the page; throws any other error of the request. Two more cases
+   * end the attempts with an error:
    *
    * - The response is the first to show that the server begins pages at other offsets than requested: throws the error of the failed page,
    *   marked as retryable. The retry of the failed page requests whole pages (see {@link PagePlan}).
@@ -192,7 +196,8 @@ export class PageAttempts {
 
   /**
    * Requests a single record outside the failed page, to see whether the API is available, and returns the response. If this request is
-   * given up, too, throws the error of the failed page, which ends the attempts to read the page.
+   * given up, too, throws an error, which ends the attempts to read the page: the error of the failed page or, if that error is final, the
+   * transient error of this request.
    */
   *probe(): Steps<Answer> {
     return (
@@ -202,7 +207,8 @@ export class PageAttempts {
 
   /**
    * Tests whether the server begins pages at the requested offsets, by requesting two records at an odd offset. Returns false if it does
-   * not. Returns true if it does, or if the test is inconclusive, for example because the list has no records at the tested offsets.
+   * not, or if it refuses this request. Returns true if it does, or if the test is inconclusive, for example because the list has no
+   * records at the tested offsets.
    *
    * @param probed The response to {@link probe}.
    */
@@ -242,7 +248,10 @@ export class PageAttempts {
     throw this.error;
   }
 
-  /** Throws the error of the failed page, marked as retryable, because other responses suggest that the cause has passed. */
+  /**
+   * Throws the error of the failed page, marked as retryable: the page is then requested again after a pause. Used if the cause may have
+   * passed, or is not certain yet.
+   */
   retryLater(): never {
     throw this.#retryable;
   }
@@ -314,7 +323,10 @@ export class PageAttempts {
   }
 }
 
-/** Returns an error of the API marked as temporary, so that the request is repeated later. */
+/**
+ * Returns an error marked as temporary, so that the request is repeated later. An error of another class than CellarstreamError is returned
+ * unchanged.
+ */
 export function asRetryable(error: unknown): unknown {
   if (isRetryable(error) || !(error instanceof CellarstreamError)) return error;
   return withContext(error, { canPass: true });

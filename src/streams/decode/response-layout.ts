@@ -21,7 +21,7 @@ type Place = NonNullable<ListDescription['more']>;
 
 /** Reads the responses of one list, as the list's description says. */
 export class ResponseLayout {
-  /** Names of the members that lead from the body to the array of records. */
+  /** Names of the members that lead from the body to the array of records; empty if the body itself is the array. */
   readonly path: readonly string[];
   /** Whether the body may have a single record, an object, in place of the array of records. */
   readonly isRecord: boolean;
@@ -55,7 +55,7 @@ export class ResponseLayout {
         : this;
   }
 
-  /** Returns the records in a parsed body: none if it is the page of an empty list, undefined if it is not a page. */
+  /** Returns the records in a parsed body: an empty array if it is the page of an empty list, undefined if it is not a page. */
   recordsIn(body: JsonValue): readonly JsonValue[] | undefined {
     const found = valueAt(body, this.path);
     if (Array.isArray(found)) return found;
@@ -70,8 +70,9 @@ export class ResponseLayout {
 
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A member `message` is
-   * such a sign only if the body has none of the members that the description names for the list, and `success` is not true.
+   * `ok` (the place of a flag that means success), only that flag counts: without the value true, the body reports an error. Otherwise the
+   * body of a page without records is searched for the usual signs of an error. A member `message` is such a sign only if the body has none
+   * of the members that the description names for the list, and `success` is not true.
    *
    * @param count Number of records in the body.
    */
@@ -134,7 +135,10 @@ export class ResponseLayout {
     return `${name}: ${problem} ${membersOf(at, place)}`;
   }
 
-  /** Whether a response says that another page follows; undefined if it does not say. */
+  /**
+   * Whether another page follows, as the response says; undefined if it does not say. False for a list whose description states that it has
+   * no pages.
+   */
   #hasNext(body: JsonValue, headers: Headers): boolean | undefined {
     if (this.#list.paging === 'none') return false;
     const more = flagIn(valueIn(body, headers, this.#more));
@@ -154,9 +158,8 @@ const NO_PLACES = {
 } as const;
 
 /**
- * Returns the beginning of `path` (names that lead to a field of the response), up to and including the first name at which it differs from
- * `records` (the path to the array of records): `['meta']` for `['meta', 'total']` and `['data']`. Empty if `records` begins with all of
- * `path`.
+ * Returns the beginning of `path`, up to and including the first name that differs from the name at the same depth in `records` (the path
+ * to the array of records). So `['meta', 'total']` gives `['meta']` if `records` is `['data']`. Empty if no name differs.
  */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
@@ -177,7 +180,7 @@ function textOf(header: Headers[string]): string {
   return [header].flat().join(', ');
 }
 
-/** Returns the address with this relation in a `Link` header (RFC 8288); undefined if there is none. */
+/** Returns the address that a `Link` header (RFC 8288) gives for a relation, such as `next`; undefined if it gives none. */
 function linkTarget(header: string, relation: string): string | undefined {
   for (const [, address, parameters = ''] of header.matchAll(/<([^>]*)>([^<]*)/g)) {
     const [, quoted, plain = ''] =
@@ -188,7 +191,7 @@ function linkTarget(header: string, relation: string): string | undefined {
   return undefined;
 }
 
-/** Returns a cursor or an address as a text; undefined if there is none. */
+/** Returns a cursor or an address, which may be a string or a number, as a text; undefined for an empty string and for any other value. */
 function cursorIn(value: JsonValue | undefined): string | undefined {
   const isNumber = typeof value === 'number' || value instanceof JsonNumber;
   const isCursor = isNumber || (typeof value === 'string' && value !== '');
@@ -199,7 +202,7 @@ function isCount(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Returns a number of records, which some servers send as a string; undefined if it is not plausible. */
+/** Returns a number of records, which some servers send as a string; undefined if the value is not a whole number of 0 or more. */
 function countIn(value: JsonValue | undefined): number | undefined {
   const isDigits = typeof value === 'string' && /^\s*\d{1,15}\s*$/.test(value);
   const count = isDigits ? Number(value) : value;

@@ -26,7 +26,10 @@ export interface Answer {
   readonly records?: PageRecords | undefined;
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;
-  /** Whether the server claims that another page follows. */
+  /**
+   * Whether another page follows, as the response says. If it does not say: true if the page has records, and more are left up to the total
+   * or the total is unknown.
+   */
   readonly hasNext: boolean;
   /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */
   readonly next?: string | undefined;

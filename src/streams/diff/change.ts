@@ -19,7 +19,10 @@ export interface Change {
   readonly before: JsonObject | null;
   /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
-  /** `before` and `after` in Avro, as the image codec encodes them, without a header. Each is null where the record is null. */
+  /**
+   * `before` and `after` as the image codec encodes them; in the service, this is Avro without a header. Each is null where the record is
+   * null.
+   */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];

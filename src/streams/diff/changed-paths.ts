@@ -54,7 +54,8 @@ export type Identities = Readonly<Record<string, string>>;
 
 /**
  * Returns an array's elements by identity. The identity is the text of the element's field `field`. If several elements have the same text,
- * `#2`, `#3` and so on are appended to it. An element without the field is identified by its number in the array (`#1` is the first).
+ * `#2`, `#3` and so on are appended to it, from the second element on. An element without a string or number in that field is identified by
+ * its number in the array (`#1` is the first).
  */
 export function byIdentity(
   array: readonly JsonValue[],

@@ -23,7 +23,7 @@ export interface Sighting {
   readonly age: AnswerAge;
   /** Modification time of the published image, in epoch ms: null if the image has none, undefined if there is no published image. */
   readonly published: number | null | undefined;
-  /** Whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
+  /** Returns whether the record is the same as `image`, apart from volatile fields (which change from response to response). */
   readonly equals: (image: ReplacedImage) => boolean;
   /** Returns whether the record differs from its published image only because the settings hide more personal fields since a restart. */
   readonly isHiddenAnew: () => boolean;
@@ -38,11 +38,9 @@ export interface Unconfirmed {
    */
   readonly from: number;
   /**
-   * Whether this response is the first to show the record in a state that is, or may be, earlier than the published one. False in two
-   * cases:
-   *
-   * - The record already waits for its second read. (If 50,000 records wait, no further record counts as waiting.)
-   * - The record has to be confirmed only because the process has just started.
+   * Whether the response shows a state that is, or may be, earlier than the published one, and the record was not waiting for a second read
+   * before. So it is true once for each wait. (If 50,000 records wait, no further record counts as waiting, and it is true each time.)
+   * False if the record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -158,8 +156,8 @@ export class Confirmations {
   }
 
   /**
-   * Returns undefined if the record in `sighting` may be published. Otherwise the record has to be confirmed by a second read, and the
-   * result contains the earliest time at which a read can confirm it.
+   * Returns undefined if the record in `sighting` may be published, for example because this read is the second one and confirms it.
+   * Otherwise the record waits for a second read, and the result contains the earliest time at which a read can confirm it.
    */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
@@ -185,9 +183,9 @@ export class Confirmations {
   }
 
   /**
-   * Remembers the image `replaced`, in whose place a new image of the record is published, so that it is recognized in the response of a
-   * lagging replica. `replaced` is undefined if it need not be remembered: the record had no image, or the new image has a later
-   * modification time, which alone shows that a response is old.
+   * To be called when a change of a record is published. Remembers `replaced`, the image that was published before, so that it is
+   * recognized if a lagging replica still shows it. `replaced` is undefined if it need not be remembered: the record had no image, or the
+   * new image has a later modification time, so that the earlier time shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -209,7 +207,10 @@ export class Confirmations {
     dropOldest(this.#created, MAX_CREATED);
   }
 
-  /** Returns the keys of records published as new since `time`, in epoch ms on the local clock. Forgets the keys published before. */
+  /**
+   * Returns the keys of records that were published as new at or after `time` (epoch ms on the local clock) and not deleted since. Forgets
+   * the keys published before `time`.
+   */
   createdSince(time: number): readonly string[] {
     for (const [oldest, at] of this.#created) {
       if (at >= time) break;

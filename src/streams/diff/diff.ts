@@ -60,7 +60,9 @@ export interface Difference<In extends ReadRecords> {
   readonly refreshed: ReadonlyMap<string, Buffer>;
   /** Keys that have to be read again, because overlapping reads showed different content. */
   readonly undecided: readonly string[];
-  /** Records that return to an earlier state and have to be confirmed by a second read. */
+  /**
+   * Records that are not published until a second read confirms them, because this read may show an earlier state than the published one.
+   */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
@@ -82,7 +84,7 @@ export interface DiffOptions {
    * Decides which of two overlapping reads is newer, so that an older response does not overwrite a newer one. Needed if reads overlap.
    */
   readonly newest?: NewestReads;
-  /** Holds back records that return to an earlier state. Needed if responses may come from a lagging replica or a cache. */
+  /** Holds back records that return, or may return, to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
    * Hides the personal fields in a published record as the current settings require. With this function, `confirmations` does not hold back
@@ -99,8 +101,10 @@ export interface DiffOptions {
 
 /**
  * Turns records into changes, one page at a time. Each record is encoded and compared with its image, which is the record in encoded form
- * as last published under the same key. If the bytes are equal, there is no change. If a key occurs repeatedly in a page, each occurrence
- * is compared with the one before it. For a key that the read showed to be absent, the change is a deletion (`d`) if the key has an image.
+ * as last published under the same key. If the bytes are equal, or only volatile fields differ, there is no change. If a key occurs
+ * repeatedly in a page, each occurrence is compared with the one before it. For a key that the read showed to be absent, the change is a
+ * deletion (`d`) if the key has an image. With the options `newest` and `confirmations`, some records that differ are reported in
+ * `undecided` and `unconfirmed` instead.
  *
  * @example
  * ```ts
@@ -145,7 +149,10 @@ class PageDiff {
   readonly refreshed = new Map<string, Buffer>();
   readonly undecided: string[] = [];
   readonly unconfirmed: Unconfirmed[] = [];
-  /** New images of the records that this response has changed, by key. A later record of the response is compared with them. */
+  /**
+   * New images of the records that this response has changed, by key. A later record of the response with the same key is compared with the
+   * new image.
+   */
   readonly images = new Map<string, Buffer>();
   /** Number of records in runs (adjacent records that were recognized together by their bytes). */
   readonly inRuns: number;
@@ -157,8 +164,8 @@ class PageDiff {
   readonly #codec: ImageCodec;
   readonly #decoding: DecodingOptions;
   /**
-   * The read's span, during which the content was as the response shows it. Undefined for a stale response: it was produced before its
-   * request, so it does not show that the content was still the same during the read.
+   * The read's span, during which the content was as the response shows it. Undefined if the caller states none, and for a stale response:
+   * it was produced before its request, so it does not show that the content was still the same during the read.
    */
   readonly #span: Span | undefined;
   /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */
@@ -250,7 +257,10 @@ class PageDiff {
     return this.#options.volatile?.isSame(decode(before), decode(after)) === true;
   }
 
-  /** Whether this read is newer than all other reads of the record. If that cannot be decided, the record has to be read again. */
+  /**
+   * Whether this read is newer than the reads that showed the known content of the record. If that cannot be decided, returns false and
+   * adds the key to `undecided`, as the record has to be read again.
+   */
   #isNewer({ key, updatedAt }: Pick<KeyedRecord, 'key' | 'updatedAt'>): boolean {
     const { newest } = this.#options;
     if (!this.#read.span || !newest) return true;
@@ -259,7 +269,10 @@ class PageDiff {
     return verdict === 'newer';
   }
 
-  /** Returns what has to be confirmed by a second read before the change may be published; undefined if it may be published now. */
+  /**
+   * Decides whether a change may be published now. If so, returns undefined, and `confirmations` counts the change as published. Otherwise
+   * returns the record with the time from which a second read can confirm it.
+   */
   #confirm(change: Change, before: Buffer | undefined, after: Buffer): Unconfirmed | undefined {
     const { confirmations, hideStored } = this.#options;
     const { age } = this.#read;

@@ -10,8 +10,8 @@ export type Verdict = 'newer' | 'older' | 'undecided';
 export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
 
 /**
- * When the newest known content of a record was read, on the list's logical clock. If several reads showed this content: the latest of
- * their begins and the earliest of their ends.
+ * When the known content of a record was read, on the list's logical clock. If several reads showed this content: the latest of their
+ * begins and the earliest of their ends.
  */
 interface SeenContent {
   /** Earliest end of the reads that showed this content, on the logical clock. A read that began later and shows other content is newer. */
@@ -67,8 +67,8 @@ export class NewestReads {
   }
 
   /**
-   * Remembers that the read `span` showed content of the record `key`. `updatedAt`: the record's modification time in epoch ms; null if it
-   * has none. `same`: whether the content is the one already known.
+   * Remembers that the read `span` showed content of the record `key`. Does nothing if no other open read overlaps that read. `updatedAt`:
+   * the record's modification time in epoch ms; null if it has none. `same`: whether the content is the one already known.
    */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void {
     if (!this.#clock.overlaps(span)) return; // every later read begins after this one, and so is newer
@@ -79,7 +79,10 @@ export class NewestReads {
     for (const [other, { end }] of this.#seen) if (end < oldest) this.#seen.delete(other);
   }
 
-  /** Remembers that a read showed the already known content of several keys. `members` returns each key once; it may be called later. */
+  /**
+   * Remembers that a read showed several keys, all with their known content. `members` returns these keys, each once. It is called only
+   * when the keys are needed.
+   */
   sawAll(members: () => readonly SeenMember[], span: Span): void {
     if (!this.#clock.overlaps(span)) return;
     const oldest = this.#clock.oldest();

@@ -23,8 +23,9 @@ export interface StatusChange {
   /** New status; null if the object was removed, or the field is not set any more. */
   readonly to: string | null;
   /**
-   * When the status changed, in epoch ms: the object's own time if the API's description names its field and the object has it, otherwise
-   * the modification time of the record. Null if the API sent no valid time.
+   * When the status changed, in epoch ms: the time in the object's own field for it, if the API's description names one and the object has
+   * it, otherwise the modification time of the record. A field with the time of creation counts only for a new object. Null if the API sent
+   * no valid time.
    */
   readonly changedAt: number | null;
 }

@@ -12,8 +12,8 @@ export interface AnswerOptions {
   /** Meanings of statuses and headers that the description states. Default the built-in ones. */
   readonly rules?: AnswerRules;
   /**
-   * Called when a request is sent. Returns a function that is called when that request ends: with its response, or with undefined if no
-   * complete response arrived. Default none.
+   * Called when a request is sent. Returns a function that is called when that request ends: with its response, or with undefined if it
+   * failed or was aborted before the response was complete. Default none.
    */
   readonly onSend?: () => (answer: HttpResponse | undefined) => void;
 }

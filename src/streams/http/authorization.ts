@@ -15,7 +15,7 @@ export type Authorize = (
   token: { readonly text: string },
 ) => PlannedRequest;
 
-/** Sends the token in an `Authorization` header. */
+/** Returns the request with the token in an `Authorization` header. */
 export const bearer: Authorize = (request, { text }) =>
   withHeader(request, 'authorization', `Bearer ${text}`);
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** Error for a body in an unsupported charset, or with bytes that are invalid in the declared charset. */
+/** Error for a body in an unsupported charset, or with bytes that are invalid in its charset. */
 export class UnknownCharset extends Error {
   override readonly name = 'UnknownCharset';
 }
@@ -10,11 +10,12 @@ export class UnknownCharset extends Error {
  * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded.
  *
  * The declared charset is ignored if the body begins with a byte order mark, or with the pattern of zero bytes that ASCII characters have
- * in UTF-16 or UTF-32. A body in an unsupported charset is returned unchanged if it is valid UTF-8. A body that is declared as UTF-8, or
- * declares no charset, is not validated here: the JSON parser reports records that are not UTF-8.
+ * in UTF-16 or UTF-32. Any other body that is declared as UTF-16 counts as UTF-8. A body in an unsupported charset is returned unchanged if
+ * it is valid UTF-8. A body that counts as UTF-8, or declares no charset, is not validated here: the JSON parser reports records that are
+ * not UTF-8.
  *
  * @param contentType The `Content-Type` header.
- * @throws UnknownCharset if the declared charset is not supported, or the bytes are invalid in it.
+ * @throws UnknownCharset if the declared charset is not supported, or the bytes are invalid in the declared or recognized charset.
  */
 export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   if (startsWith(body, 0xef, 0xbb, 0xbf)) return body.subarray(3);

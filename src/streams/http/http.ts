@@ -43,7 +43,10 @@ export interface HttpResponse {
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined if it is missing, malformed or more than 7 days. */
   readonly ageMs: number | undefined;
-  /** The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed. */
+  /**
+   * The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed, or is a date and the `Date` header is
+   * missing.
+   */
   readonly retryAfterMs: number | undefined;
   /** Origin of the address in the `Location` header; undefined if it is the origin of the request, or the header is missing. */
   readonly redirectOrigin?: string | undefined;
@@ -79,8 +82,8 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  * Sends one HTTP request, emits the complete response, whatever its status, and completes. Unsubscribing aborts the request. Redirects are
  * not followed: they would send the token to another address.
  *
- * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (response truncated, too large, in an unknown
- * charset).
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (response truncated, incomplete, too large,
+ * damaged, or in an unknown charset).
  */
 export function exchange(request: HttpRequest): Observable<HttpResponse> {
   return defer(() => {
@@ -196,7 +199,7 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
   return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
-/** Meaning of a response with an error status, where it differs from the built-in one. */
+/** How a response with a certain status is treated, where the API's description says so and not the built-in rules. */
 export interface DescribedStatus {
   /**
    * Reaction to a response with this status. Undefined: the built-in reaction to the status code.

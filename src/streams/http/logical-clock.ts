@@ -54,8 +54,8 @@ export class LogicalClock {
   }
 
   /**
-   * Logical time at which the oldest open read began; Infinity if no read is open. A read is open until {@link LogicalClock.settle} is
-   * called for it, or while {@link LogicalClock.hold} keeps it open.
+   * Returns the logical time at which the oldest open read began; Infinity if no read is open. A read is open until
+   * {@link LogicalClock.settle} is called for it, or for longer if {@link LogicalClock.hold} keeps it open.
    */
   oldest(): number {
     return this.#open.values().next().value ?? Infinity;

@@ -37,7 +37,7 @@ export interface LoginOptions {
   readonly apiKey?: () => string;
   /** Returns the credentials besides the API key, by their variable names in the description. Called at each login. Default none. */
   readonly credentials?: () => Credentials;
-  /** Keeps the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory. */
+  /** Stores the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory, until the process ends. */
   readonly refreshTokens?: RefreshTokens;
   /**
    * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway
@@ -89,9 +89,10 @@ export const KEY_PATIENCE_MS = 600_000;
  *
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
- * Errors with `API_KEY_REJECTED` when the API refuses the API key, with a JSON body and a status that the description names in `refused`
- * (default 400, 401 and 403). An API key that was never accepted counts as rejected at the first refusal, any other once it was refused
- * for `keyPatienceMs`. A refusal without JSON does not come from the API and is retried.
+ * Errors with `API_KEY_REJECTED` when the API refuses the credentials: with a JSON body and a status that the description names in
+ * `refused` (default 400, 401 and 403). Credentials that no login has accepted yet count as rejected at the first refusal, any others once
+ * they were refused for `keyPatienceMs` without another outcome in between. A refusal without JSON does not come from the API and is
+ * retried. Other final statuses error with `API_STATUS`.
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
@@ -232,7 +233,7 @@ export interface Token {
   readonly text: string;
   /** When the login request was sent, in ms on the scheduler's clock. The token's lifetime is counted from here. */
   readonly askedAt: number;
-  /** How long the server accepts the token, in ms from `askedAt`. */
+  /** How long the server is expected to accept the token, in ms from `askedAt`: as the login response says, or a default. */
   readonly lifeMs: number;
   /**
    * Lower bound of the server's time at `askedAt`, when the login request was sent, in epoch ms; undefined if the login response had no
@@ -245,7 +246,7 @@ export interface Token {
 const DEFAULT_LIFE = '30min';
 /**
  * Shortest plausible lifetime of a token, in ms. If the time from `iat` or `Date` to `exp` is shorter, the clocks behind these values
- * probably disagree, and that time is used only if there is no plausible one.
+ * probably disagree, and that time is used only if there is no plausible one. A stated lifetime that is shorter is read in another unit.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -287,7 +288,10 @@ function tokenIn(
   return { text, askedAt, serverTime, lifeMs };
 }
 
-/** Returns the lifetime that OAuth 2 states in seconds (some servers send it as text), in ms; undefined if there is none. */
+/**
+ * Returns the lifetime that OAuth 2 states in seconds (some servers send it as text), in ms, at most `MAX_LIFE_MS`; undefined if it is
+ * missing or not a positive number.
+ */
 function secondsIn(expiresIn: unknown): number | undefined {
   const ms = ['number', 'string'].includes(typeof expiresIn) ? Number(expiresIn) * 1_000 : NaN;
   return ms > 0 ? Math.min(ms, MAX_LIFE_MS) : undefined;

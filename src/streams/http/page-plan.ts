@@ -33,8 +33,8 @@ export interface SeenPage {
 }
 
 /**
- * Number of pages to receive at a reduced page size before a larger size is tried. If it is too small, large pages that fail are requested
- * often.
+ * Number of pages to receive at a reduced page size before a larger size is tried for the first time. If it is too small, large pages that
+ * fail are requested often.
  */
 const GROW_AFTER = 10;
 /**
@@ -54,12 +54,12 @@ const SMOOTH = 7;
  *
  * While the server serves pages as requested, each request has the wanted list offset and the wanted size. Otherwise the plan adapts:
  *
- * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Then each requested `offset` is
- *   a multiple of its `pageSize`. Pages still have to overlap, so the page size varies: it is chosen, from half of the limit up to the
- *   limit, such that the page begins shortly before the end of the previous one and most of it is new. With a limit of 21 or more there is
- *   such a size for every list offset; with a smaller limit the overlap may be smaller. If no size lets the next page overlap, it begins at
- *   the end of the previous page. Such a page is *blind*: only the number of distinct keys shows that no record was missed. If the server
- *   ignores `pageSize`, every page is blind.
+ * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`; others are asked for a page by
+ *   its number. Then each requested `offset` is a multiple of its `pageSize`. Pages still have to overlap, so the page size varies: it is
+ *   chosen, from half of the limit up to the limit, such that the page begins shortly before the end of the previous one and most of it is
+ *   new. With a limit of 21 or more there is such a size for every list offset; with a smaller limit the overlap may be smaller. If no size
+ *   lets the next page overlap, it begins at the end of the previous page. Such a page is *blind*: only the number of distinct keys shows
+ *   that no record was missed. If the server ignores `pageSize`, every page is blind.
  * - **Half pages.** Some servers round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
  *   requested. Then pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is smaller
  *   than the page size.
@@ -83,7 +83,10 @@ export class PagePlan {
    * was none.
    */
   #short: number | undefined;
-  /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
+  /**
+   * Largest page size to request, as larger pages have failed; Infinity if none has failed. It is doubled after a number of successful
+   * pages.
+   */
   #usable = Infinity;
   /**
    * Size of the largest page that failed, in records; Infinity if none has failed. Once a page with at least as many records has been
@@ -126,7 +129,10 @@ export class PagePlan {
     return this.#findings.splice(0);
   }
 
-  /** Returns the page size to request: `wanted`, or less if the server does not serve pages of that size. */
+  /**
+   * Returns the page size to request: `wanted`, or less if larger pages have failed, or if the list is read in whole pages and the server
+   * serves none of that size.
+   */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;
     return Math.max(1, Math.min(wanted, this.#usable, most));
@@ -160,7 +166,7 @@ export class PagePlan {
    * Returns the page that follows a previous page.
    *
    * @param end List offset at which the previous page ended.
-   * @param overlap Minimum number of records before `end` that the page should contain.
+   * @param overlap Number of records before `end` that the page should contain. Whole pages may contain more of them or fewer.
    * @param wanted Maximum page size.
    */
   next(end: number, overlap: number, wanted: number): NextPlace {
@@ -175,8 +181,9 @@ export class PagePlan {
   }
 
   /**
-   * Returns a page of at most `most` records that begins exactly at list offset `offset`. Its size is `most`, or, if pages must begin at
-   * multiples of their size, the largest size up to `most` that divides `offset` and that the server serves.
+   * Returns a page of at most `most` records that begins exactly at list offset `offset`. Its size is `most`. If pages must begin at
+   * multiples of their size, it is instead the largest divisor of `offset` that is at most `most` and at most the largest size that the
+   * server serves.
    */
   from(offset: number, most: number): PagePlace {
     let pageSize = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

@@ -44,7 +44,10 @@ export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'>
 
 /** Decides when to give up a page whose content or size may be the cause of failures. */
 export interface PagePatience {
-  /** Called with each retryable error. If it returns true, the page is not retried and the request errors with that error. */
+  /**
+   * Called with each retryable error of the request, and with the error of a response that is not a page. If it returns true, the page is
+   * not retried and the request errors with that error.
+   */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
    * Whether the page, and not the token, may be the cause of an error. Called for statuses that are neither retryable nor a refusal of the
@@ -91,10 +94,11 @@ export interface PageRequestOptions extends RequestPlanOptions {
  * gives up its start (the moment granted by the quota), and waits for the quota again once there is a token. If the request waited for a
  * login after its start, it would reach the server later than the quota assumes.
  *
- * Every outcome is reported to the token source (see `token-life.ts`), which decides when a request is retried after a refusal of its token
- * (401 or 403), and when the token is renewed. If a list refuses one new token after the other, the API key has no access to the list: the
- * request errors with `API_STATUS`, and the other lists continue with the token. Other non-retryable statuses are final too, but only once
- * a fresh token has brought the same status.
+ * Every outcome that shows something about the token is reported to the token source (see `token-life.ts`), which decides when a request is
+ * retried after a refusal of its token (401 or 403, if the description does not say otherwise), and when the token is renewed. If a list
+ * refuses one new token after the other, the API key has no access to the list: the request errors with `API_STATUS`, and the other lists
+ * continue with the token. Other non-retryable statuses are final too, but usually only once a fresh token has brought the same status.
+ * They are final at once if the page or a parameter is the likely cause, or if the description calls the status `final`.
  *
  * A 429 and all other refusals also use up quota, as the server may count them; exempt are statuses that the description calls `free`. A
  * refused request counts against the quota for one window, which begins `lateMs` (one second in the service) after the response arrived. A

@@ -7,7 +7,7 @@ import { filled, filledBody, filledParameters } from '../../description/template
 import type { Parameters, Variables } from '../../description/template.ts';
 import type { HttpRequest } from './http.ts';
 
-/** Query of a list: a page, a page of a window of modification dates, or a single record. */
+/** Query of a list: a page, a page of a window of modification dates, a single record, or the total number of records. */
 export interface ListQuery {
   /** Number of records to skip (the list offset). */
   readonly offset?: number;

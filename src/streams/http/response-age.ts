@@ -42,7 +42,7 @@ export interface DatedAnswer {
   readonly askedAt: number;
   /** Time from the request to the last byte of the response, in ms. */
   readonly elapsedMs: number;
-  /** The `Date` header in epoch ms; undefined if it is missing. */
+  /** The `Date` header in epoch ms; undefined if it is missing or malformed. */
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
@@ -78,13 +78,14 @@ const STEADY_ANSWERS = 5;
 const MAX_ADDRESSES = 1_000;
 
 /**
- * Estimates the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the
- * origin. This shows cached responses in two ways:
+ * Estimates the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the origin. This shows
+ * cached responses in two ways:
  *
- * - A response comes from a cache if its `Date` equals that of the response to an identical request more than a second earlier.
+ * - A response comes from a cache if it has the same `Date` as an earlier response to an identical request, and was requested more than a
+ *   second after that response had arrived.
  * - The `Date` of a response that was cached for another client is behind the `Date` of other responses. A server whose clock is slow, or
  *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while the `Date` of a cached response falls
- *   further behind. After 30 s a slow clock is recognised, and responses with it stop counting as stale.
+ *   further behind. After 30 s and five responses a slow clock is recognised, and responses with it stop counting as stale.
  */
 export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */

@@ -32,10 +32,11 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Windows begin even earlier than these rules say if stamps (modification times) seem to be local times, which may be hours behind UTC. How
- * far they are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
- * change. The windows of lookback polls (`reach` `far`) begin earlier by this smallest lag, plus an hour for the end of daylight saving.
- * Those of polls for new changes (`near`) begin earlier only once a poll has read a new change with such a lag.
+ * Stamps may be local times, hours behind UTC. Then the 15 minutes of the second rule would be too few, and changes would be missed. How
+ * far stamps are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
+ * change. If that lag is more than 15 minutes, it is added to the 15 minutes, and windows begin another hour earlier, for the end of
+ * daylight saving. Windows of lookback polls (`reach` `far`) use the smallest lag of all stamps. Those of polls for new changes (`near`)
+ * use the smallest lag of new changes that polls have read.
  */
 export class ServerClock {
   #date: number | undefined;
@@ -60,8 +61,8 @@ export class ServerClock {
   readonly #lag = { far: Infinity, near: Infinity };
 
   /**
-   * Newest modification time of the records read so far that is not later than the server's `Date`. If no response had that header, the
-   * newest of all. Undefined if no modification time has been seen.
+   * Returns the newest modification time of the records read so far that is not later than the server's `Date`, with the correction of
+   * {@link ServerClock.shift}. Until a response has that header, the newest of all. Undefined if no such modification time has been seen.
    */
   newest(): number | undefined {
     return this.#newest;
@@ -97,8 +98,8 @@ export class ServerClock {
   }
 
   /**
-   * Lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it arrived.
-   * Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
+   * Returns a lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it
+   * arrived. Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
    */
   now(localTime: number): number | undefined {
     if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
@@ -165,9 +166,9 @@ export class ServerClock {
 
   /**
    * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. A positive offset changes nothing, as poll windows then begin early enough. With a negative
-   * offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every stamp, including
-   * those seen before.
+   * records with the modification time `s`. With a positive offset, stamps are used as they are, as poll windows then begin early enough.
+   * With a negative offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every
+   * stamp, including those seen before.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
