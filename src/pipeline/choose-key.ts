@@ -77,7 +77,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     return refused(
       `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, a field that PII_DROP, PII_MASK or PII_HMAC hides: remove the field from these settings`,
     );
-  const known = publishedKeyFields ?? documentedKey(list);
+  const known = publishedKeyFields ?? (set ? undefined : documentedKey(list));
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
   let beganAt: number | null = null;

@@ -124,6 +124,12 @@ describe('chooseKey', () => {
     expect(looks).toEqual([0, REQUEST_MS + PAUSE_MS, 2 * (REQUEST_MS + PAUSE_MS)]);
   });
 
+  it('takes the setting also where the description names the key', () => {
+    const config = settings({ orders: ['id'] });
+    const { found } = chosen('orders', [[{ id: 1, order_number: 2 }]], { config });
+    expect(found[0]).toMatchObject({ keyFields: ['id'], isNew: true });
+  });
+
   it('takes the setting, once a record shows that it fits', () => {
     const config = settings({ inventory: ['sku', 'shelf'] });
     const { found, looks } = chosen('inventory', [[], [{ id: 1 }, { sku: 'a', shelf: 2 }]], {
