@@ -29,9 +29,7 @@ export interface FleetHooks {
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Called when another instance has claimed an account that this instance had not released. */
   readonly onFenced?: (fenced: { account: string }) => void;
-  /**
-   * Called when serving an account has ended with an error; after {@link onFenced} too. The account may be claimed again after `delayMs`.
-   */
+  /** Called when serving an account has ended with an error; after `onFenced` too. The account may be claimed again after `delayMs`. */
   readonly onAccountFailed?: (failed: { account: string; error: unknown; delayMs: number }) => void;
   /** Called when this instance has quarantined an account: instances crashed right after claiming it, so none serves it for an hour. */
   readonly onQuarantined?: (quarantined: { account: string }) => void;

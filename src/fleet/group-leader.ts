@@ -88,7 +88,11 @@ export class Leader {
     if (!isLeader) this.#members = [];
   }
 
-  /** Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for too long. */
+  /**
+   * Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for longer than {@link
+   * IMBALANCE_GRACE_MS}. That time is measured from call to call, so the leader must call this at regular intervals. After the result true
+   * it is measured anew, and the next {@link assign} may move accounts.
+   */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
     if (!isImbalanced(candidatesOf(this.#presentMetadata(reports)))) {
       this.#unevenSince = undefined;
@@ -103,7 +107,7 @@ export class Leader {
 
   /**
    * Returns the members' metadata, updated to the present: the accounts that are assigned to each member now, each with the load in the
-   * member's newest report.
+   * member's newest report, or in the metadata if the report lacks the account.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);

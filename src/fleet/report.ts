@@ -26,7 +26,7 @@ const ACCOUNT_REPORT = z.object({
   weight: z.number().positive(),
   /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
-  /** Error because of which the account is not served; left out if there is none. */
+  /** Error because of which the account is not served, at most {@link MAX_TEXT} characters; left out if there is none. */
   failed: z.string().optional(),
   /** Summary of the account's readiness, lag, use of the quota, and progress; left out if the account is not running. */
   figures: FIGURES.optional(),
