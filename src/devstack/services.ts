@@ -20,8 +20,8 @@ interface ServiceControl {
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Sends SIGTERM for a graceful shutdown; a broker first hands the leadership of its partitions to other brokers. Resolves once the
-   * process has ended. Port and data are retained for the next start.
+   * Sends SIGTERM for a graceful shutdown; a broker of a cluster first hands the leadership of its partitions to other brokers. Resolves
+   * once the process has ended, which a paused server does only after `resume`. Port and data are retained for the next start.
    */
   stop(): Promise<void>;
 }

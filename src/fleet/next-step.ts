@@ -51,8 +51,9 @@ export function nextStep(situation: StepInput): AccountStep {
 }
 
 /**
- * Decides the next step with an account that runs at this instance and is assigned to another instance. This instance serves the account
- * until the other instance, which first restores the images, asks for a release.
+ * Decides the next step with an account that runs at this instance and is not assigned to it. This instance serves the account until the
+ * instance to which the account is assigned asks for a release, after restoring the images. If the fleet's topic has no committed claim of
+ * this instance as the newest claim, this instance stops the account at once.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of

@@ -316,9 +316,8 @@ const total: Experiment = {
 };
 
 /**
- * Experiment: requests the last page and the page after it or, if the first page is the whole list, only the page after that. Checks the
- * total, and whether the responses report the end of the list. Needs a list whose pages can be requested directly, except for the page
- * after a key.
+ * Experiment: requests the last page and the page after it or, if the first page is the whole list, only a page after that. Checks the
+ * total, and whether the responses report the end of the list.
  */
 const end: Experiment = {
   claim: 'more',
