@@ -42,7 +42,7 @@ const REPORT = z.object({
 
 /**
  * State of an instance's accounts, as one message in the fleet's topic. A fenced instance can still write reports, so reports influence
- * only load balancing and what operators see.
+ * only load balancing, what operators see, and the check whether an account outside of the fleet has the same topics as one of the fleet.
  */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
