@@ -20,8 +20,8 @@ interface ServiceControl {
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Sends SIGTERM for a graceful shutdown; a broker first hands the leadership of its partitions to other brokers. Resolves once the
-   * process has ended. Port and data are retained for the next start.
+   * Sends SIGTERM for a graceful shutdown; a broker of a cluster first hands the leadership of its partitions to other brokers. Resolves
+   * once the process has ended, which a paused server does only after `resume`. Port and data are retained for the next start.
    */
   stop(): Promise<void>;
 }
@@ -68,8 +68,8 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: all topics, including
-   * Kafka's own, have three replicas, and `min.insync.replicas` is 2.
+   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: Kafka's own topics, and
+   * by default all others, have three replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
@@ -97,7 +97,10 @@ export interface LaunchOptions {
   readonly readyTimeoutMs?: number;
   /** Called with a line that describes the progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
-  /** Called when containers could not be started and Java is tried instead, with the reason on one line. */
+  /**
+   * Called with the reason, on one line, when a Docker engine responds but the containers could not be started, so that Java is tried
+   * instead. Not called if there is no Docker engine.
+   */
   readonly onFallback?: (reason: string) => void;
   /**
    * Versions of Kafka and the registry to use instead of those in `pom.xml`, in Maven's notation, for tests. If set, the servers run on

@@ -17,18 +17,18 @@ const SETTING = 'SERVICES';
 const CACHED = { found: true, reason: undefined } as const;
 
 /**
- * Returns a Kafka and a schema registry from the first source that applies:
+ * Returns a Kafka and a schema registry from the first of these sources that is available:
  *
  * - The servers named in the options, without a test whether they respond.
- * - Docker containers, if a Docker engine responds and testcontainers is installed. Skipped with the option `versions` (images have fixed
- *   versions), and with the environment variable `SERVICES` set to `java`. If they are not skipped and the variable is `docker`, no source
- *   after this one is tried.
+ * - Docker containers, if a Docker engine responds and testcontainers is installed. If they can't be started, the next source is used.
+ *   Containers are skipped with the option `versions` (images have fixed versions), and with the environment variable `SERVICES` set to
+ *   `java`. If they are not skipped and the variable is `docker`, no source after this one is tried.
  * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
  *
  * Resolves once the servers that it started respond. `stop`, or the end of this process in any way, removes them and their data.
  *
  * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has another value.
- * `SERVICES` if no source applies, or the last one fails.
+ * `SERVICES` if no source is available, or the last one fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];
@@ -73,7 +73,8 @@ export async function startServices(options: StartServicesOptions = {}): Promise
 }
 
 /**
- * Starts Kafka and a schema registry in Docker containers. If that fails, returns the reason or, if `isRequired`, throws an error.
+ * Starts Kafka and a schema registry in Docker containers. If there is no Docker engine, or starting fails with a CellarstreamError,
+ * returns the reason or, if `isRequired`, throws an error. Any other error is thrown.
  */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();

@@ -22,7 +22,7 @@ export interface TetherCommand {
 
 /**
  * Message from the helper process to the launcher. The first message is `folder`, with the path of the temporary folder; or, if the helper
- * process can't start, `failed` with id 0. Each command leads to `started` or `failed`, and to `exited` when its program ends.
+ * process can't start, `failed` with id 0. The response to a command is `failed`, or `started` and later, when its program ends, `exited`.
  */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
@@ -34,8 +34,8 @@ export type TetherEvent =
 const GRACE_MS = 5_000;
 
 /**
- * The helper process, which starts programs on command. When it has to end, it stops the programs and deletes the folder with their logs
- * and data.
+ * The helper process, which starts programs on command. When the launcher ends or disconnects, after SIGTERM, SIGINT or SIGHUP, and after
+ * an uncaught error, it stops the programs, deletes the folder with their logs and data, and exits.
  */
 class Helper {
   readonly #folder: string;

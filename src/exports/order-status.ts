@@ -13,7 +13,10 @@ export interface StatusChange extends RecordStatusChange {
   readonly field: StatusField;
 }
 
-/** Maps each change of an order to its status changes. */
+/**
+ * RxJS operator that maps each change of an order to an array of the status changes in it, which may be empty. Changes of the initial
+ * snapshot (`r`) and deletions (`d`) have none.
+ */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   const orders = listNamed(WINE, 'orders');
   return map((change) => statusChanges(change, orders) as StatusChange[]);

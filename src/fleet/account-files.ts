@@ -15,9 +15,9 @@ const CHECK_FOLDER_EVERY_MS = 2_000;
 export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
- * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose file is
- * unchanged is emitted as the same object. While the folder can't be read, its last known contents stay in effect. If the folder can't be
- * read at the start, the observable errors with `SETTINGS`.
+ * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose
+ * configuration (or error) is the same as before is emitted as the same object. While the folder can't be read, its last known contents
+ * stay in effect. If the folder can't be read at the start, the observable errors with `SETTINGS`.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },

@@ -24,7 +24,10 @@ export interface AccountRunOptions {
   readonly onFirstResponse: () => void;
   /** Messages to commit in the same transactions as the account's claim and its release. */
   readonly ledgerMessages: LedgerSideMessages;
-  /** Called whenever {@link AccountRun.phase} may have changed. */
+  /**
+   * Called when restoring the images or serving the account has ended, which changes {@link AccountRun.phase}, and when the pause after a
+   * failure is over. Not called for the other changes of the phase, which the methods of {@link AccountRun} make at once.
+   */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
@@ -55,9 +58,10 @@ const START_TIMEOUT_MS = 15_000;
 /**
  * Restores, claims, serves and releases one account at this instance.
  *
- * The phase begins as `nothing`. {@link warm} leads to `warming` and, when the images are restored, to `warm`. {@link claim} leads from
- * `nothing` or `warm` to `running`. {@link release} and {@link stop} lead to `stopping` and then to `nothing`, or from `warm` directly to
- * `nothing`. An error while the account is served leads to `nothing`. Calls that do not fit the phase are ignored.
+ * The phase begins as `nothing`. {@link warm} leads to `warming` and, when the images are restored or restoring has failed, to `warm`.
+ * {@link claim} leads from `nothing` or `warm` to `running`. {@link release} leads from `running`, and {@link stop} from `running` or
+ * `warming`, to `stopping` and then to `nothing`; {@link stop} leads from `warm` directly to `nothing`. An error while the account is
+ * served leads to `nothing`. Calls that do not fit the phase are ignored.
  */
 export class AccountRun {
   readonly #options: AccountRunOptions;
@@ -97,7 +101,10 @@ export class AccountRun {
     return 1 + SNAPSHOT_WEIGHT * this.#snapshots.size;
   }
 
-  /** Whether this instance claimed the account less than {@link START_TIMEOUT_MS} ago and reads none of its lists yet. */
+  /**
+   * Whether this instance began to claim the account less than {@link START_TIMEOUT_MS} ago, and since then no list of the account has
+   * begun to be read or has failed.
+   */
   get isStarting(): boolean {
     return this.#startedAt !== undefined && this.#now() < this.#startedAt + START_TIMEOUT_MS;
   }
@@ -214,7 +221,7 @@ export class FinalPolls {
     this.#scheduler = scheduler;
   }
 
-  /** Hooks that the account must call as it reads. They inform this object that the results of a list's poll have been published. */
+  /** Hooks for the account to call. They let this object notice when the last page of a list's poll has been published. */
   readonly hooks: Hooks = {
     onPublished: ({ resource, lane, completes }) => {
       if (lane !== 'poll' || !completes) return;

@@ -11,12 +11,15 @@ import type { FleetAssignment } from './member-metadata.ts';
 export interface FleetViewInput extends FleetTopicState {
   readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** Accounts of this instance, by name. Empty if the process is not a member of the fleet. */
+  /** Accounts that this process serves, restores or stops, by name. Empty if the process is not a member of the fleet. */
   readonly localAccounts: ReadonlyMap<string, { readonly run: Pick<AccountRun, 'failure'> }>;
   readonly now: number;
 }
 
-/** Time in ms after which an unfinished handover, or an unfinished start of an account, is reported as a problem. */
+/**
+ * How old the newest message about an account must be, in ms, for an unfinished handover or start of the account to be reported as a
+ * problem.
+ */
 const SLOW_HANDOVER_MS = 30_000;
 
 /** Returns the state of each account of a fleet, sorted by name, as operators see it. */
@@ -82,8 +85,8 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
 }
 
 /**
- * Returns the text of the error because of which the account is not served; undefined if there is none. If the account is among this
- * process's own accounts, the error is its own last one. Otherwise it is taken from the newest report of the instance with the id
+ * Returns the text of the error because of which the account is not served; undefined if there is none. If the account is in
+ * `localAccounts`, this is the error of this process. Otherwise it is the error in the newest report of the instance with the id
  * `instance`.
  */
 function failureOf(
@@ -161,7 +164,9 @@ function whyUnowned(account: string, { members }: FleetGroupState): string | und
     : 'no instance has its file';
 }
 
-/** Returns why a running account is not ready; undefined if it is ready or only starting up. */
+/**
+ * Returns why a running account is not ready; undefined if it is ready or only starting up, or if its owner has not reported any figures.
+ */
 function whyNotReady({ figures }: FleetAccount): string | undefined {
   if (!figures || figures.ready) return undefined;
   return figures.causes.every((cause) => cause === 'starting') ? undefined : figures.reasons[0];

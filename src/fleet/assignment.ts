@@ -2,7 +2,7 @@
 export interface Candidate {
   /** Instance id of the member. */
   readonly id: string;
-  /** Accounts whose configuration files the member has. */
+  /** Accounts of which the member has a valid configuration file; empty if the member is leaving the fleet. */
   readonly configured: ReadonlySet<string>;
   /**
    * Accounts that the member serves or that are assigned to it, each with the newest generation that assigned the account to the member.
@@ -23,7 +23,10 @@ export interface AssignmentOptions {
   readonly mayMove: boolean;
 }
 
-/** Accounts assigned to each member, by member id. An account appears exactly once if at least one member has its file. */
+/**
+ * Accounts assigned to each member, by member id. An account of which at least one member has the file is assigned to exactly one member.
+ * Other accounts are left out.
+ */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
@@ -46,9 +49,9 @@ const MAX_DEVIATION = 0.2;
 const MIN_IMPROVEMENT = 0.25;
 
 /**
- * Assigns accounts to members. An account stays with its current owner. An account without an owner goes to a member that has its file and
- * a small load, preferably one that also has its images. Then, if `mayMove`, accounts move away from the most loaded members until the
- * loads are balanced or no move improves them.
+ * Assigns accounts to members. An account stays with its current owner if that member still has the account's file. An account without such
+ * an owner goes to a member that has its file and a small load, preferably one that also has its images. Then, if `mayMove`, accounts move
+ * away from the most loaded members until the loads are balanced or no move improves them.
  *
  * Deterministic: the order of `members` does not matter.
  */
@@ -89,8 +92,8 @@ function assignedLoads({ members, weights, mayMove }: AssignmentOptions): Loads 
 }
 
 /**
- * Returns the member to which the account was assigned in the newest generation. If the metadata of several members say so, returns the
- * first of them by id.
+ * Returns the member that has the account's file and to which the account was assigned last, that is, in the newest generation; undefined
+ * if there is none. If this applies to several members according to their metadata, returns the first of them by id.
  */
 function currentOwner(account: string, members: readonly Candidate[]): Candidate | undefined {
   const holders = members.filter(

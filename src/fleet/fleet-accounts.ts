@@ -27,7 +27,8 @@ const QUARANTINED_WEIGHT = 0.01;
 
 /**
  * The accounts of one instance. An account is added when it is assigned to this instance and has a valid file. It is removed once it has
- * stopped because it was assigned to another instance or its file changed. An account whose file changed is then added again.
+ * stopped because it is not assigned to this instance any more, or because its file was changed or removed. If the changed file is valid,
+ * the account is then added again.
  */
 export class FleetAccounts {
   readonly #options: FleetAccountsOptions;
@@ -39,7 +40,7 @@ export class FleetAccounts {
   #files: AccountFiles = new Map();
   /** Newest generation of the fleet's Kafka group, with its assignment; undefined before the first generation. */
   #newest: GroupGeneration | undefined;
-  /** Whether the fleet's topic has been read up to the end offset that it had when the newest generation began. */
+  /** Whether the fleet's topic has been read up to an end offset that was requested after the newest generation had begun. */
   #isCurrent = false;
   #isLeaving = false;
   #isOver = false;
@@ -55,7 +56,10 @@ export class FleetAccounts {
     };
   }
 
-  /** Sets the accounts' files. An account whose file has changed is restarted; one whose file was removed or is invalid is stopped. */
+  /**
+   * Sets the accounts' files. The following calls of {@link step} restart an account whose file has changed, and stop an account whose file
+   * was removed or is invalid.
+   */
   setFiles(files: AccountFiles): void {
     this.#files = files;
   }
@@ -174,7 +178,7 @@ export class FleetAccounts {
 
   /**
    * Returns the digests of the API keys of the accounts `configured`, by account name. If this instance is leaving the fleet, returns those
-   * of all accounts that it still serves instead, so that no other account with one of these API keys is served meanwhile.
+   * of all accounts that have not stopped here yet instead, so that no other account with one of these API keys is served meanwhile.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     const configs = this.#isLeaving
@@ -190,7 +194,10 @@ export class FleetAccounts {
     this.#accounts.set(account, new LocalAccount(config, this.#accountOptions));
   }
 
-  /** Stops an account whose file has changed or was removed. Once the account has stopped, removes it. */
+  /**
+   * Stops an account whose file has changed or was removed; if the account has stopped already, removes it. If the removed account is
+   * assigned to this instance and quarantined, also ends the quarantine.
+   */
   #end(account: string, here: LocalAccount): void {
     const { fleetHooks, onChange } = this.#options;
     const { run } = here;
@@ -211,7 +218,7 @@ export class FleetAccounts {
   }
 
   /**
-   * Deletes accounts from `#assignedSince` that have stopped here and are assigned to other instances, and marks their folders as unused.
+   * Deletes accounts from `#assignedSince` that have stopped here and are not assigned to this instance, and marks their folders as unused.
    * If the member metadata still reported these accounts as owned, the leader would assign them to this instance again.
    */
   #forgetOthers(): void {

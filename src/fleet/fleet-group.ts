@@ -18,7 +18,10 @@ export function fleetGroupId(sharedPrefix: string): string {
 export interface FleetGroupState {
   /** Metadata of the fleet's members (instances): what each of them sent when it last joined the fleet's Kafka group. */
   readonly members: readonly MemberMetadata[];
-  /** Newest assignment of the fleet's accounts; undefined if the group has no members. */
+  /**
+   * Newest assignment of the fleet's accounts; undefined if the group has no members, is in a rebalance, or has an assignment that this
+   * version can't decode.
+   */
   readonly assignment: FleetAssignment | undefined;
 }
 

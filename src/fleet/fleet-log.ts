@@ -66,7 +66,11 @@ export interface FleetLog extends FleetTopicState {
    * `onRetry`, and reading resumes.
    */
   readonly following$: Observable<void>;
-  /** Resolves once all messages written to the topic before the call have been read. Works only while {@link following$} is subscribed. */
+  /**
+   * Resolves once the topic has been read up to the last stable offset that it had at the call: all transactions before that offset are
+   * over, and messages after it may be missing. Rejects if that offset can't be requested. Works only while {@link following$} is
+   * subscribed.
+   */
   readonly catchUp: () => Promise<void>;
   readonly send: (message: Message) => Promise<void>;
   readonly close: () => void;
@@ -88,10 +92,10 @@ const PAUSE_MS = 1_000;
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the fleet's topic. The topic is read up to the high watermark, uncommitted messages included: a transaction left open by a crashed
- * instance would hold back the last stable offset, and with it all accounts, for a minute. Messages of aborted transactions are therefore
- * applied too. An instance fences the previous owner before it writes its claim, so the last message about an account comes from its newest
- * owner.
+ * Opens the fleet's topic. {@link FleetLog.following$} reads it up to the high watermark, uncommitted messages included: a transaction left
+ * open by a crashed instance would hold back the last stable offset, and with it all accounts, for a minute. Messages of aborted
+ * transactions are therefore applied too. An instance fences the previous owner before it writes its claim, so the last message about an
+ * account comes from its newest owner.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
@@ -163,7 +167,7 @@ const MISSING_TOPIC_ADVICE =
   '`cellarstream run` with ACCOUNTS_DIR creates it at its start: check that TOPIC_PREFIX is the prefix of the fleet';
 
 /**
- * Returns the first and the end offset of the fleet's topic, which has one partition.
+ * Returns the first offset and the last stable offset of the fleet's topic, which has one partition.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic.
  */
@@ -172,7 +176,8 @@ async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
 }
 
 /**
- * Reads the fleet's topic once from its beginning to its current end. Like the instances of the fleet, reads uncommitted messages too.
+ * Reads the fleet's topic once from its beginning to its last stable offset. Messages of aborted transactions are applied too, as by the
+ * instances of the fleet.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

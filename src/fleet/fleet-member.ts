@@ -251,9 +251,9 @@ export class FleetMember {
   }
 
   /**
-   * Whether this leaving instance still serves an account that is in the newest assignment, so that another instance will ask for its
-   * release. If all instances leave at the same time, the result is false: leaving instances report no account files, so that no account is
-   * assigned.
+   * Whether this leaving instance still serves an account for whose release another instance will ask, that is, an account in the newest
+   * assignment. If all instances leave at the same time, the result is false: leaving instances report no account files, so that no account
+   * is assigned.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts].some(

@@ -15,8 +15,9 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic, with the account's name as the Kafka key. The types `runs` (a committed claim) and
- * `released` are written under the transactional id of the account's ledger, so that a fenced instance can't write them.
+ * Messages about an account in the fleet's topic, with the account's name as the Kafka key. The type `runs` (a committed claim), and
+ * `released` when an owner stops, are written in transactions of the account's ledger, so that a fenced instance can't write them. All
+ * other messages are written without a transaction.
  */
 const RECORD = z.discriminatedUnion('type', [
   /**
@@ -33,7 +34,10 @@ const RECORD = z.discriminatedUnion('type', [
     /** The owner that is asked for a release. Named in the message because compaction may have removed the owner's own message. */
     owner: OWNER,
   }),
-  /** Announces that the account is released: it is not served any more, and its final declaration is in the ledger. */
+  /**
+   * Announces that the account has no owner: its owner has stopped and written its final declaration to the ledger, a claim was abandoned,
+   * or a changed file has ended the quarantine.
+   */
   z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
   /** Announces that the account is quarantined after several crashes: no instance serves it for a while. */
   z.object({ type: z.literal('quarantined'), ...COMMON_FIELDS }),
@@ -44,7 +48,10 @@ export function fleetMessage(topic: string, record: FleetRecord): Message {
   return { topic, key: record.account, value: Buffer.from(JSON.stringify(record)) };
 }
 
-/** Decodes a message about an account from the fleet's topic. Returns undefined if the message is not valid. */
+/**
+ * Decodes a message about an account from the fleet's topic. Returns undefined for any other message, such as a report or a tombstone, and
+ * for a message that this version can't decode.
+ */
 export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined {
   return value ? RECORD.safeParse(objectIn(value.toString())).data : undefined;
 }

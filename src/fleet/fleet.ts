@@ -36,10 +36,7 @@ export interface FleetOptions {
    */
   readonly stop$: Observable<unknown>;
   readonly fleetHooks: FleetHooks;
-  /**
-   * Creates the observers of an account: its hooks, and the function that returns a summary of its state. Called when the account is
-   * assigned to this instance.
-   */
+  /** Creates the observers of an account. Called when the account is assigned to this instance, and again after its file has changed. */
   readonly watch: FleetAccountsOptions['watch'];
   readonly kafkaLog: logCreator;
 }
@@ -48,7 +45,8 @@ export interface FleetOptions {
  * Runs an instance of a fleet until `stop$` emits. The instance joins the fleet's Kafka group and serves each account assigned to it,
  * independently of its other accounts. Resolves once the accounts are handed over, or stopped if there is no other instance.
  *
- * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at any time.
+ * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER`, `TOPIC_SETTINGS` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at
+ * any time.
  */
 export async function runFleet(options: FleetOptions): Promise<void> {
   const { config, name, source, stop$, fleetHooks, watch, kafkaLog } = options;

@@ -38,9 +38,9 @@ export class Leader {
   }
 
   /**
-   * Returns each member's assignment in Kafka's binary form, by member id. Accounts move only if the set of instances differs from the
-   * previous generation's, or if loads have been uneven for too long. A member whose metadata this version can't decode stays in the group
-   * but is assigned no accounts.
+   * Returns each member's assignment in Kafka's binary form, by member id. An account stays with a member that has its file, unless the set
+   * of instances differs from the previous generation's, or loads have been uneven for too long. A member whose metadata this version can't
+   * decode stays in the group but is assigned no accounts.
    */
   assign(members: readonly Member[]): ReadonlyMap<string, Buffer> {
     const all = members.flatMap(({ metadata }) => decodeIfPossible(unpackMemberMetadata, metadata));
@@ -88,7 +88,11 @@ export class Leader {
     if (!isLeader) this.#members = [];
   }
 
-  /** Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for too long. */
+  /**
+   * Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for longer than {@link
+   * IMBALANCE_GRACE_MS}. That time is measured from call to call, so the leader must call this at regular intervals. After the result true,
+   * the measurement begins anew, and accounts may move in the next {@link Leader.assign}.
+   */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
     if (!isImbalanced(candidatesOf(this.#presentMetadata(reports)))) {
       this.#unevenSince = undefined;
@@ -103,7 +107,7 @@ export class Leader {
 
   /**
    * Returns the members' metadata, updated to the present: the accounts that are assigned to each member now, each with the load in the
-   * member's newest report.
+   * member's newest report, or in the metadata if the report lacks the account.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);

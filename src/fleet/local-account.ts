@@ -70,16 +70,19 @@ export class LocalAccount {
   readonly observers: AccountObservers;
   readonly run: AccountRun;
   readonly #options: LocalAccountOptions;
-  /** When this instance asked the account's owner for a release in the current generation; undefined if it has not. */
+  /**
+   * When this instance asked the account's owner for a release in the current generation; undefined if it has not, or if the request could
+   * not be written.
+   */
   #releaseRequestedAt: number | undefined;
-  /** When this instance claimed the account; undefined if it has not. */
+  /** When this instance last began to claim the account; undefined if it never has. */
   #claimedAt: number | undefined;
   /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
    * When the handover of the account to this instance began: when this instance asked for a release or, if it did not ask, when it detected
-   * that the previous owner had released the account or had crashed. Undefined before that, and after the API's first response to this
-   * instance.
+   * that the previous owner had released the account or had crashed. Undefined before that, after the API's first successful response to
+   * this instance, and after an error.
    */
   #handoverSince: number | undefined;
   /**
@@ -105,8 +108,8 @@ export class LocalAccount {
   }
 
   /**
-   * Whether this instance has recently claimed the account although the account is suspected of causing crashes. Suspected accounts are
-   * claimed one at a time, so that a crash can be attributed to one of them.
+   * Whether this instance claimed the account less than {@link PROBATION_MS} ago although the account is suspected of causing crashes.
+   * Suspected accounts are claimed one at a time, so that a crash can be attributed to one of them.
    */
   get isOnProbation(): boolean {
     const { context } = this.#options;
@@ -203,9 +206,9 @@ export class LocalAccount {
   }
 
   /**
-   * Ends the quarantine of an account that this instance still serves. (Other instances counted this instance as crashed while it had no
-   * connection to Kafka.) Stops the account, which writes the message `released` and so ends the quarantine; then the account is claimed
-   * again.
+   * Ends the quarantine of the account if this instance serves the account. (Other instances then counted this instance as crashed while it
+   * had no connection to Kafka.) Stops the account, which writes the message `released` and so ends the quarantine; then the account is
+   * claimed again. If this instance does not serve the account, does nothing.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;
@@ -241,7 +244,7 @@ export class LocalAccount {
 
   /**
    * Calls the hook `onHandover` with the time that the handover of the account to this instance took, counted from `#handoverSince`. Called
-   * at the API's first response after the claim.
+   * at the API's first successful response after the claim. Does nothing if there was no handover.
    */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;

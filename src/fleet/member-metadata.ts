@@ -8,7 +8,7 @@ export interface MemberMetadata {
   readonly instance: string;
   /** Human-readable name of the instance. */
   readonly name: string;
-  /** Accounts whose configuration files the member has. */
+  /** Accounts of which the member has a valid configuration file; empty if the member is leaving the fleet. */
   readonly configured: readonly string[];
   /** Accounts that the member serves or that are assigned to it, by name. */
   readonly owned: ReadonlyMap<string, OwnedAccount>;
@@ -28,7 +28,9 @@ export interface OwnedAccount {
   readonly weight: number;
 }
 
-/** Assignment that every member receives: the members, and which of them serves each account. */
+/**
+ * Assignment that every member receives: the members, which of them each account is assigned to, and the accounts that must not be served.
+ */
 export interface FleetAssignment {
   readonly members: readonly { readonly instance: string; readonly name: string }[];
   /** Id of the instance to which each account is assigned, by account. */

@@ -1,6 +1,9 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
-/** State of an account at an instance: not served, being restored (`warming`), restored (`warm`), served, or being stopped. */
+/**
+ * State of an account at an instance: neither served nor restored (`nothing`), being restored (`warming`), restored (`warm`), being claimed
+ * or served (`running`), or being stopped (`stopping`).
+ */
 export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
 
 /** Everything on which an instance's next step with an account depends. */
@@ -23,7 +26,7 @@ export interface StepInput {
 
 /**
  * Next step of an instance with an account:
- * - `claim`: claims the account, which fences the account's owner;
+ * - `claim`: claims the account, which fences the account's owner, if there is one;
  * - `warm`: restores the account's images while the owner still serves it;
  * - `ask`: asks the owner for a release;
  * - `release`: stops serving the account, for the instance that asked;
@@ -48,8 +51,9 @@ export function nextStep(situation: StepInput): AccountStep {
 }
 
 /**
- * Decides the next step with an account that runs at this instance and is assigned to another instance. This instance serves the account
- * until the other instance, which first restores the images, asks for a release.
+ * Decides the next step with an account that runs at this instance and is not assigned to it. This instance serves the account until the
+ * instance to which the account is assigned asks for a release, after restoring the images. If the fleet's topic has no committed claim of
+ * this instance as the newest claim, this instance stops the account at once.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of

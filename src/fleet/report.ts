@@ -26,7 +26,7 @@ const ACCOUNT_REPORT = z.object({
   weight: z.number().positive(),
   /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
-  /** Error because of which the account is not served; left out if there is none. */
+  /** Error because of which the account is not served, at most {@link MAX_TEXT} characters; left out if there is none. */
   failed: z.string().optional(),
   /** Summary of the account's readiness, lag, use of the quota, and progress; left out if the account is not running. */
   figures: FIGURES.optional(),
@@ -42,7 +42,7 @@ const REPORT = z.object({
 
 /**
  * State of an instance's accounts, as one message in the fleet's topic. A fenced instance can still write reports, so reports influence
- * only load balancing and what operators see.
+ * only load balancing, what operators see, and the check whether an account outside of the fleet has the same topics as one of the fleet.
  */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;

@@ -4,8 +4,8 @@ import type { SchedulerLike } from 'rxjs';
 import { IMAGES } from '../state/image-file.ts';
 
 /**
- * State folders of the accounts. A folder is retained for a while after another instance has claimed its account, because the account may
- * come back.
+ * State folders of the accounts. A folder is retained for a while after its account was assigned to another instance, because the account
+ * may come back.
  */
 export type WarmFolders = ReturnType<typeof warmFolders>;
 
@@ -30,7 +30,7 @@ export function warmFolders(stateDir: string, scheduler: SchedulerLike) {
   return {
     /** Marks the account's folder as in use: the account is assigned to this instance. */
     use: (account: string): void => void unused.set(account, Infinity),
-    /** Marks the account's folder as unused: the account is assigned to another instance. */
+    /** Marks the account's folder as unused: the account is not assigned to this instance. A folder without images is forgotten instead. */
     release: (account: string): void => {
       if (hasImages(join(stateDir, account))) unused.set(account, scheduler.now());
       else unused.delete(account);

@@ -19,7 +19,7 @@ export interface Facts {
   readonly first: Reply;
   /** Number of records in the list, as reported with the first page or by a separate request for the total; undefined if unknown. */
   readonly total: number | undefined;
-  /** Current time by the local clock, in epoch ms. */
+  /** Time by the local clock at the response with the list's first page, in epoch ms. */
   readonly now: number;
 }
 
@@ -56,7 +56,7 @@ const DRIFT = 2;
  * and looks for them on the first page.
  */
 const ENOUGH = 20;
-/** Page size, in records, of the requests for the last page of the list and for the page after it. */
+/** Page size, in records, of the requests for the last page of a list with several pages, and for the page after it. */
 const TAIL = 10;
 const A_DAY_MS = 86_400_000;
 /** Largest difference between two time zones, in ms. */
@@ -209,7 +209,7 @@ const twiceTheLimit: Experiment = {
   },
 };
 
-/** Experiment: requests smaller pages that begin within the first page, and looks for their records in the first page. */
+/** Experiment: requests two smaller pages that begin within the first page, and looks for the first record of each in the first page. */
 const offsets: Experiment = {
   claim: 'paging',
   name: 'smaller pages',
@@ -239,7 +239,10 @@ const smallPages = ({ paging }: ListDescription) => [
   { offset: paging === 'offset' ? 7 : 10, pageSize: 10 },
 ];
 
-/** Experiment on paging: requests the page after a key, or the second page by its cursor, URL or number. Not for paging by offset. */
+/**
+ * Experiment on paging: requests the page after a key, or the second page by its cursor, URL or number. Does not apply to lists whose pages
+ * can be requested directly by offset ({@link isPagedByOffset}).
+ */
 const behind: Experiment = {
   claim: 'paging',
   name: 'second page',
@@ -291,8 +294,8 @@ const unknownCursor: Experiment = {
 };
 
 /**
- * Experiment: compares the list's total with the number of records on the first page. If the API has a separate request for the
- * total, sends that request first.
+ * Experiment: compares the list's total with the number of records on the first page. They must be equal if the first page is the whole
+ * list; otherwise the total must not be smaller. If the API has a separate request for the total, sends that request first.
  */
 const total: Experiment = {
   claim: 'total',
@@ -312,7 +315,10 @@ const total: Experiment = {
   },
 };
 
-/** Experiment: requests the last page and a page after the end of the list. Checks the total, and whether the end is reported. */
+/**
+ * Experiment: requests the last page and the page after it or, if the first page is the whole list, only a page after that. Checks the
+ * total, and whether the responses report the end of the list.
+ */
 const end: Experiment = {
   claim: 'more',
   name: 'last page and beyond',
@@ -490,8 +496,8 @@ function absence(reply: Reply): Finding {
 }
 
 /**
- * The experiments of `check --measure`, the most important first. An experiment is skipped if it needs more requests than are left of the
- * list's `MAX_REQUESTS`.
+ * The experiments of `check --measure`, the most important first. An experiment that needs more requests than are left of the list's
+ * `MAX_REQUESTS` is reported as `not measured`; one request is reserved for {@link LAST_EXPERIMENT}.
  */
 export const EXPERIMENTS: readonly Experiment[] = [
   ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],

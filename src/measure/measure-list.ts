@@ -11,8 +11,8 @@ import { replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Verdict } from './replies.ts';
 
 /**
- * Maximum number of requests that `check --measure` sends for a list. With fewer, experiments are skipped; with more, a measurement uses up
- * a small quota.
+ * Maximum number of requests that `check --measure` sends for a list. If it is smaller, some experiments are not made; if it is larger, a
+ * measurement uses up a small quota.
  */
 export const MAX_REQUESTS = 15;
 /** Page size for lists whose description states no greatest page size (`limit`), in records. */
@@ -30,7 +30,10 @@ export interface MeasureListOptions {
   readonly now: () => number;
 }
 
-/** Tests a list's description against the API by experiments. One that fails is reported as `not measured`, and the next one runs. */
+/**
+ * Tests a list's description against the API by experiments. An experiment that fails is reported as `not measured`, and the next one runs.
+ * Throws if the list's first page can't be read, which all experiments need.
+ */
 export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
   const { list, times, unitMs, pause, now } = options;
   const size = list.limit ?? USUAL_SIZE;
@@ -83,7 +86,10 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   return found;
 }
 
-/** Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. */
+/**
+ * Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. A claim of which
+ * nothing was measured is in neither list of names.
+ */
 export function measuredOf(
   lists: ReadonlyMap<string, readonly Measurement[]>,
   date: string,

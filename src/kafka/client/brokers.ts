@@ -32,7 +32,10 @@ export class Brokers {
   readonly #ownsConnections: boolean;
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
-  /** Addresses of the brokers. The broker that responded most recently comes first. */
+  /**
+   * Addresses of the brokers that are known; empty until a broker has responded. The broker that responded most recently to {@link
+   * sendToAny} comes first.
+   */
   #known: readonly Address[] = [];
 
   /** @param timeoutMs Longest wait for a response, in ms, if the call to `send` sets no other. */
@@ -105,8 +108,8 @@ export class Brokers {
 
 /**
  * Calls `ask` with a client of the brokers that is closed afterwards, and calls it again after each transient error until it succeeds.
- * After `limit.ms` throws the newest error. While no broker has responded, the limit is `limit.unreachableMs` instead (default:
- * `limit.ms`). `ask` must be safe to repeat.
+ * After `limit.ms`, or earlier if too few brokers have been available for some seconds, throws the newest error. While no broker has
+ * responded, the limit is `limit.unreachableMs` instead (default: `limit.ms`). `ask` must be safe to repeat.
  *
  * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
  */
@@ -137,7 +140,11 @@ const KINDS = {
   transaction: { number: 1, topic: '__transaction_state' },
 } as const;
 
-/** Finds the broker that coordinates a Kafka group, or the transactions of a transactional id. @throws kafkajs' errors. */
+/**
+ * Finds the broker that coordinates a Kafka group, or the transactions of a transactional id.
+ *
+ * @throws kafkajs' error for an error code in the response, and the errors of {@link Brokers.sendToAny}.
+ */
 export async function findCoordinator(
   brokers: Brokers,
   kind: keyof typeof KINDS,

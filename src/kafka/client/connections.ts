@@ -146,8 +146,8 @@ export class Connections {
 }
 
 /**
- * Returns the broker addresses in the settings. Each call of `build` moves kafkajs on to the next address, and this function calls it until
- * an address comes again. Must not run concurrently.
+ * Returns the broker addresses in the settings. kafkajs has no function for that, but each call of its `build` uses the next address in the
+ * settings, and after the last the first again. So this function calls it until an address is repeated. Must not run concurrently.
  */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();

@@ -61,7 +61,8 @@ export function kafkaSasl(
 const PACKAGE = 'aws-msk-iam-sasl-signer-js';
 
 /**
- * Creates tokens for Amazon MSK with IAM, made by AWS's package from the credentials that AWS's SDK finds. A token is valid for 15 minutes.
+ * Creates the source of login tokens for Amazon MSK with IAM. AWS's package makes a token from the credentials that AWS's SDK finds. A
+ * token is valid for 15 minutes.
  */
 export function mskTokens(
   region: string,

@@ -36,7 +36,7 @@ export class Patience {
 
   /**
    * Waits 10 ms before the next attempt, for failures that are resolved within moments. From the 101st call on it waits as long as `wait`
-   * does.
+   * does. @throws `error` in the same cases as {@link wait}.
    */
   async waitBriefly(error: unknown): Promise<void> {
     this.#briefPauses += 1;

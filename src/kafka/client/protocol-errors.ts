@@ -96,7 +96,9 @@ export const ERROR = Object.fromEntries(
   Object.entries(ERRORS).map(([name, [code]]) => [name, code]),
 ) as { readonly [Name in keyof typeof ERRORS]: (typeof ERRORS)[Name][0] };
 
-/** Returns the action of a producer after a response with this error code; `abort` for unknown codes. */
+/**
+ * Returns the action of a producer after a response with this error code; `abort` for codes that are unknown or have no action in `ERRORS`.
+ */
 export function errorAction(code: number): ErrorAction {
   return BY_CODE.get(code)?.action ?? 'abort';
 }

@@ -21,8 +21,8 @@ export interface Metadata {
 interface DescribedTopic extends OfTopic<PartitionLeader> {
   readonly errorCode: number;
   /**
-   * Bit set of the operations that this client's user may perform on the topic (KIP-430); undefined if the broker does not report the
-   * operations.
+   * Bit set of the operations that this client's user may perform on the topic (KIP-430); undefined if the request did not ask for them, or
+   * the broker does not report them.
    */
   readonly operations: number | undefined;
 }

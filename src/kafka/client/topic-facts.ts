@@ -105,7 +105,7 @@ export function topicBounds(
 
 /**
  * Returns for each partition the offset of the first message or transaction marker with a timestamp of at least `time`, in epoch ms.
- * Partitions without such a message or marker are left out.
+ * Messages of aborted transactions count too. Partitions without such a message or marker before the last stable offset are left out.
  */
 export function offsetsSince(
   cluster: ClusterAccess,

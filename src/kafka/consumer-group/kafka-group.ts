@@ -60,7 +60,10 @@ interface ConsumerMemberOptions {
 const COMMIT_MS = 1_000;
 /** Longest interval between two heartbeats, in ms. If it is too large, members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
-/** Longest time that a rebalance waits for members to finish their batches, in ms. If the session timeout is longer, it applies instead. */
+/**
+ * Longest time that a rebalance waits for members to finish their batches, in ms. A session timeout that is longer than this is used in its
+ * place.
+ */
 const REBALANCE_TIMEOUT_MS = 60_000;
 /**
  * Longest time that a broker waits for messages before it responds to a fetch, in ms. If it is too large, a member leaves its consumer

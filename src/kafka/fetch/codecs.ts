@@ -15,7 +15,8 @@ export const CODECS = [
 /**
  * Decompresses the messages of a batch.
  *
- * @throws MalformedBytes if the bytes break their format, or the content is larger than {@link MAX_UNPACKED_BYTES}.
+ * @throws MalformedBytes if there is no codec with the number `type`, the bytes break their format, or the content is larger than {@link
+ * MAX_UNPACKED_BYTES}.
  */
 export async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const codec = CODECS.find((each) => each.type === type);
@@ -245,12 +246,15 @@ function lengthOf(short: number, block: Packed): number {
  */
 export const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
 
-/** Error: compressed bytes violate their format, or their content is larger than {@link MAX_UNPACKED_BYTES}. */
+/**
+ * Error: the bytes of a batch can't be decompressed or decoded, because they violate their format, their codec is unknown, or their content
+ * is larger than {@link MAX_UNPACKED_BYTES}.
+ */
 export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes';
 }
 
-/** Output buffer of an LZ77 decoder. It grows as needed. */
+/** Output buffer of a decoder. It grows as needed, up to {@link MAX_UNPACKED_BYTES}. */
 class Unpacked {
   #bytes: Buffer;
   #length = 0;

@@ -60,9 +60,9 @@ interface ConnectionFetches {
 }
 
 /**
- * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. After a
- * transient error (a partition leader has moved, or an outage that is to be retried) the fetches restart with a new connection after a
- * pause.
+ * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. After an
+ * error that a retry may resolve (a partition leader has moved, a broker does not know the topic yet, or an outage that is to be retried)
+ * the fetches restart with a new connection after a pause.
  */
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
@@ -77,8 +77,8 @@ export class FetchLoops<T> {
   #current: ConnectionFetches | undefined;
   /**
    * Resolves after `leave$` has emitted and the connection is closed. Rejects with the errors of `prepare` and `take`, or with a
-   * CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`; `KAFKA_REFUSED`;
-   * `POSITION` if the topic was deleted.
+   * CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`; `KAFKA_REFUSED` or
+   * `TLS_REFUSED` if no retry can succeed; `POSITION` if the topic was deleted.
    */
   readonly done: Promise<void>;
 
@@ -200,7 +200,10 @@ export class FetchLoops<T> {
   }
 }
 
-/** Returns Kafka's error code in the error or its causes; undefined if they contain none. */
+/**
+ * Returns Kafka's error code in the error or its causes; undefined if they contain none. kafkajs' error for a broker that is not in the
+ * cluster's metadata counts as `NOT_LEADER_OR_FOLLOWER`.
+ */
 function codeOf(error: unknown): number | undefined {
   if (error instanceof kafkajs.KafkaJSProtocolError) return error.code;
   if (error instanceof kafkajs.KafkaJSBrokerNotFound) return ERROR.NOT_LEADER_OR_FOLLOWER;

@@ -32,7 +32,7 @@ const FETCH_WAIT_MS = 250;
 /**
  * Fetches messages of a topic from the partition leaders, without a consumer group. kafkajs' public API does not offer that, so this class
  * uses the internal connections of kafkajs' consumers. It encodes requests and decodes responses, because kafkajs does not return the last
- * offset of batches that compaction has emptied (kafkajs#577). All methods throw kafkajs' errors.
+ * offset of batches that compaction has emptied (kafkajs#577). All methods throw kafkajs' errors; after {@link close}, a plain `Error`.
  */
 export class Fetcher {
   readonly #cluster: Cluster;

@@ -32,7 +32,7 @@ export interface Range {
   readonly ends: Offsets;
   /**
    * Timestamp before which to end reading, in epoch ms. In each partition, reading ends before the first message with this timestamp or a
-   * later one, even if the offset in `ends` has not been reached. Default: no limit.
+   * later one, even if the offset in `ends` has not been reached. Default: no limit. Ignored with `follow`.
    */
   readonly before?: number;
 }
@@ -89,8 +89,8 @@ export class TopicReader {
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
   /**
-   * Resolves when all partitions have been read up to their end offsets. With `follow` it never resolves. Rejects with the first error that
-   * is not retried.
+   * Resolves when all partitions have been read up to their end offsets. With `follow`, or if {@link close} is called earlier, it never
+   * resolves. Rejects with the first error that is not retried.
    */
   readonly done: Promise<void>;
   #resolveDone!: () => void;

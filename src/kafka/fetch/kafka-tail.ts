@@ -12,7 +12,10 @@ import { offsetsSince } from '../client/topic-facts.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { LogMessage } from './record-batches.ts';
 
-/** Whether a topic has a committed message with this timestamp or a later one. @param at Timestamp in epoch ms. */
+/**
+ * Whether a topic has a message or a transaction marker with this timestamp or a later one, before the end of the committed messages. A
+ * message of an aborted transaction counts too. @param at Timestamp in epoch ms.
+ */
 export async function hasMessageSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
   return (await offsetsSince({ kafka }, topic, at)).size > 0;
 }
@@ -29,8 +32,8 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
 /**
  * Reads a range of a topic's offsets. Resolves when all batches have been handled. For an empty range no request is sent.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, and also if part of the range was deleted while it was read. In the latter
- * case a retry has to request the topic's first and end offsets again.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, and also if part of the range was deleted while it was read; in the latter
+ * case a retry has to request the topic's first and end offsets again. `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed.
  */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,

@@ -164,7 +164,7 @@ function identityBytes(group: string, { generation, memberId }: MemberIdentity):
 interface DescribedGroup {
   /** State of the Kafka group, by Kafka's name. While members join it is `PreparingRebalance` or `CompletingRebalance`. */
   readonly state: string;
-  /** Metadata from each member's newest JoinGroup request, and the member's assignment. */
+  /** Metadata from each member's newest JoinGroup request, and the member's assignment. Both are empty during a rebalance. */
   readonly members: readonly { readonly metadata: Buffer; readonly assignment: Buffer }[];
   /** Bit set of the operations that this client's user may perform on the Kafka group (KIP-430). */
   readonly operations: number;
