@@ -77,7 +77,9 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     return refused(
       `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, a field that PII_DROP, PII_MASK or PII_HMAC hides: remove the field from these settings`,
     );
-  const known = publishedKeyFields ?? (set ? undefined : documentedKey(list));
+  const documented = documentedKey(list);
+  const isSetOtherwise = set !== undefined && set.join() !== documented?.join();
+  const known = publishedKeyFields ?? (isSetOtherwise ? undefined : documented);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
   let beganAt: number | null = null;

@@ -124,10 +124,13 @@ describe('chooseKey', () => {
     expect(looks).toEqual([0, REQUEST_MS + PAUSE_MS, 2 * (REQUEST_MS + PAUSE_MS)]);
   });
 
-  it('takes the setting also where the description names the key', () => {
-    const config = settings({ orders: ['id'] });
-    const { found } = chosen('orders', [[{ id: 1, order_number: 2 }]], { config });
-    expect(found[0]).toMatchObject({ keyFields: ['id'], isNew: true });
+  it('takes the setting where the description names another key', () => {
+    const list = { ...listNamed(WINE, 'products'), keyCandidates: [['id']] };
+    const config = settings({ products: ['sku'] });
+    const { found } = chosen('products', [[{ id: 1, sku: 2 }]], { list, config });
+    expect(found[0]).toMatchObject({ keyFields: ['sku'], isNew: true });
+    const same = chosen('products', [], { list, config: settings({ products: ['id'] }) });
+    expect(same.found[0]).toMatchObject({ keyFields: ['id'], isNew: false });
   });
 
   it('takes the setting, once a record shows that it fits', () => {
