@@ -16,7 +16,7 @@ export interface LeftOut {
   readonly fields: () => readonly string[];
   /**
    * Adds fields to the ignored ones, because they were detected to differ in every response. Fields that were not ignored before are
-   * reported to the `onFound` callback. Once {@link MAX_FOUND} detected fields are ignored, no further ones are added.
+   * reported to the `onFound` callback. Once 50 detected fields are ignored, no further ones are added.
    */
   readonly add: (fields: readonly string[]) => void;
 }
