@@ -67,9 +67,8 @@ export interface FleetLog extends FleetTopicState {
    */
   readonly following$: Observable<void>;
   /**
-   * Resolves once the topic has been read up to the last stable offset that it had at the call: all transactions before that offset are
-   * over, and messages after it may be missing. Rejects if that offset can't be requested. Works only while {@link following$} is
-   * subscribed.
+   * Resolves once the topic has been read up to the end that it had at the call, uncommitted messages included. Rejects if the end can't
+   * be requested. Works only while {@link following$} is subscribed.
    */
   readonly catchUp: () => Promise<void>;
   readonly send: (message: Message) => Promise<void>;
@@ -167,16 +166,16 @@ const MISSING_TOPIC_ADVICE =
   '`cellarstream run` with ACCOUNTS_DIR creates it at its start: check that TOPIC_PREFIX is the prefix of the fleet';
 
 /**
- * Returns the first offset and the last stable offset of the fleet's topic, which has one partition.
+ * Returns the first offset of the fleet's topic, which has one partition, and its end, uncommitted messages included.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic.
  */
 async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
-  return (await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE)).get(0)!;
+  return (await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE, 'uncommitted')).get(0)!;
 }
 
 /**
- * Reads the fleet's topic once from its beginning to its last stable offset. Messages of aborted transactions are applied too, as by the
+ * Reads the fleet's topic once from its beginning to its end. Messages of open and aborted transactions are applied too, as by the
  * instances of the fleet.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.

@@ -1,5 +1,5 @@
 import { Kafka, logLevel } from 'kafkajs';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import { fleetLog } from '../../src/fleet/fleet-log.ts';
 import type { FleetLog } from '../../src/fleet/fleet-log.ts';
@@ -11,19 +11,26 @@ const TOPIC = 'fleet-log.fleet';
 /** kafkajs gives up what is not answered after thirty seconds. */
 const SOON = { timeout: 15_000 };
 
-function logOf(broker: string): FleetLog & { readonly retries: readonly unknown[] } {
+/** The topic as an instance reads it; `reopen` begins to read anew, as after an error. */
+function logOf(
+  broker: string,
+): FleetLog & { readonly retries: readonly unknown[]; readonly reopen: () => void } {
   const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING });
   const retries: unknown[] = [];
   const log = fleetLog({
     ...{ kafka, topic: TOPIC, scheduler: steadyScheduler },
     onRetry: ({ error }) => retries.push(error),
   });
-  const following = log.following$.subscribe();
+  let following = log.following$.subscribe();
   onTestFinished(() => {
     following.unsubscribe();
     log.close();
   });
-  return { ...log, retries };
+  const reopen = () => {
+    following.unsubscribe();
+    following = log.following$.subscribe();
+  };
+  return { ...log, retries, reopen };
 }
 
 const says = (account: string) =>
@@ -56,4 +63,26 @@ describe("the fleet's topic", () => {
       expect(far.retries).toHaveLength(1);
     },
   );
+
+  it('is not taken for a new one while a transaction is open in it', SOON, async () => {
+    const [broker] = inject('brokers') as [string];
+    const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING });
+    await createTopic(kafka, { topic: TOPIC });
+    const log = logOf(broker);
+    await log.send(says('before'));
+    const producer = kafka.producer({ transactionalId: 'fleet-log.open', idempotent: true });
+    await producer.connect();
+    onTestFinished(() => producer.disconnect());
+    const transaction = await producer.transaction();
+    await transaction.send({ topic: TOPIC, messages: [says('open')] });
+    await vi.waitFor(() => expect(log.accounts.has('open')).toBe(true), SOON);
+
+    const cleared = vi.spyOn(log.accounts as Map<string, unknown>, 'clear');
+    log.reopen();
+    await transaction.send({ topic: TOPIC, messages: [says('behind')] });
+    await log.catchUp();
+    expect(log.accounts.has('behind')).toBe(true);
+    expect(cleared).not.toHaveBeenCalled();
+    await transaction.abort();
+  });
 });

@@ -89,7 +89,8 @@ export function partitionCount(
 }
 
 /**
- * Returns the first offset of each partition, and the end offset of its committed messages.
+ * Returns the first offset and the end offset of each partition. The end is, with the isolation `committed`, where the first transaction
+ * begins that is still open; with `uncommitted`, the end of all messages.
  *
  * @param remedy Advice in the error `POSITION` for a missing topic. Without it the error is `KAFKA_UNREACHABLE`, after retries.
  */
@@ -97,9 +98,10 @@ export function topicBounds(
   cluster: ClusterAccess,
   topic: string,
   remedy?: string,
+  isolation: Isolation = 'committed',
 ): Promise<TopicBounds> {
   return queryBrokers(cluster, async (brokers) =>
-    boundsIn(brokers, await describedTopic(brokers, topic, remedy), 'committed'),
+    boundsIn(brokers, await describedTopic(brokers, topic, remedy), isolation),
   );
 }
 

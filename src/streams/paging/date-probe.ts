@@ -97,7 +97,8 @@ export function* dateProbe(
   }
   const [only] = found;
   const isAlone = witnesses.size === 1 && stamps.length === 1 && stamps[0]! % DAY_MS !== 0;
-  return only && (isAlone || only.kind === 'no-dates') ? only : UNKNOWN;
+  const isAgreed = only?.kind === 'no-dates' && found.every((each) => isSameFinding(each, only));
+  return only && (isAlone || isAgreed) ? only : UNKNOWN;
 }
 
 /**
