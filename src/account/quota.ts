@@ -25,8 +25,9 @@ export interface QuotaOptions {
 }
 
 /**
- * Fraction of a quota of lists that guests may use, or more if this is less than one request for each list. Guests are served before polls,
- * because their requests are rare and an operator waits for the result.
+ * Fraction of a quota (other than that for logins) that guests may use. They may always use one request for each list that shares the
+ * quota, even if that is a larger part of it. Guests are served before polls, because their requests are rare and an operator waits for the
+ * result.
  */
 const GUEST_SHARE = 0.2;
 const GUEST_RANK = -1;

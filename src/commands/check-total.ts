@@ -35,16 +35,18 @@ export interface TotalToCheck {
  * checked.
  *
  * 1. Requests the records at the end of the list. If there are none, the list is capped.
- * 2. If the total is a number at which an API may stop counting, such as a round one: requests two adjacent windows of modification dates.
- *    If the sum of their totals is about the list's total, the list is not capped.
- * 3. If that sum differs or is unknown: requests the record after the total. If it exists, the list is capped. If not, requests two windows
- *    that are two days apart: the list is capped if the sum of their totals is larger than the list's total by more than `MARGIN`.
+ * 2. If the total is not a number at which an API may stop counting (such as a round one), the list is not capped.
+ * 3. Requests the totals of two windows that together span all modification dates: until a date in the middle, and since that date. If
+ *    their sum is about the list's total, the list is not capped.
+ * 4. Requests the record after the total. If it exists, the list is capped.
+ * 5. Requests the two windows again, with a gap of two days between them, as a server that reads dates as whole days may have counted one
+ *    day in both. If the sum is still larger than the list's total by more than `MARGIN`, the list is capped.
  *
- * Windows are requested only if the API interprets dates as documented.
+ * Windows are requested only if the API interprets dates as documented; otherwise steps 3 and 5 are skipped.
  *
  * @param first The list's first page.
- * @returns A description of the problem, or of a possible one if the test found nothing but the total is one at which APIs often stop
- * counting; otherwise undefined.
+ * @returns If the list is capped: a description of the problem. If that remains open and the total is one at which APIs often stop
+ * counting: a text that says that the list may be capped. Otherwise undefined.
  */
 export async function checkTotal(
   first: Answer,

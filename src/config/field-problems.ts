@@ -39,8 +39,11 @@ export function piiItem({ resource, path }: FieldPointer): string {
 }
 
 /**
- * Returns problems with the settings that name fields, beyond their syntax: a field that the service depends on, a field that two settings
- * hide, or a field to be masked or hashed whose type is not text.
+ * Returns the problems, other than of syntax, with the settings that name fields (`PII_DROP`, `PII_MASK`, `PII_HMAC`, `VOLATILE_FIELDS`):
+ *
+ * - a setting names a field that the service itself needs, such as a key or a date;
+ * - two `PII_` settings name the same field, or a field and a part of it;
+ * - a field to be masked or hashed is not text.
  */
 export function fieldProblems(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const { schema } = settingsFor(description);

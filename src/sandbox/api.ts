@@ -9,7 +9,7 @@ import { RULES, type RecordKey, type Resource } from './resources.ts';
 import type { RecordStore } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
-/** An HTTP response of the simulated API: what it would be without faults, except those that change the content of a page. */
+/** An HTTP response of the simulated API before quotas and faults are applied to it, except faults that change the content of a page. */
 export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -178,7 +178,7 @@ export interface CertifiedStatus {
   readonly whyNotExact: string | null;
 }
 
-/** The `level` of a certificate, such as `anchored`: how strong the evidence is that the full scan read the whole list. */
+/** Name and explanation of a certificate's `level`: how strong the evidence is that the full scan read the whole list. */
 export interface LevelStatus {
   readonly name: string;
   /** Name of the level followed by its meaning, such as `agreed (two full scans have the same keys)`. */

@@ -22,7 +22,10 @@ export interface TaskClaimOptions extends TaskLog {
 
 /** State that a process retains from one opening of a task to the next. Initially empty. */
 export interface ClaimState {
-  /** Id of the task's previous owner; null if there was none. Set by the first opening that reads the cursor, even if its claim fails. */
+  /**
+   * Id of the instance that owned the task before this process; null if there was none. Undefined until this process has read the cursor
+   * for the first time. Later attempts to claim the task do not change it.
+   */
   predecessor?: string | null;
   /** End offset of the cursors' topic before this process first opened the task. Cursors at lower offsets were written by predecessors. */
   cursorBegin?: bigint;

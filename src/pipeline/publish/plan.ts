@@ -246,8 +246,9 @@ function newestStampOf(
 }
 
 /**
- * Updates a sweep's two lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose events are too large.
- * Adds the keys of the batch, and removes those whose records the batch has shown or published.
+ * Updates a sweep's two lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose newest content is too
+ * large to publish. Adds the keys that the batch left in such a state. Removes those whose newest content the batch has published, or has
+ * shown to be published already.
  */
 function withKeyOutcomes(
   sweep: SweepProgress,
@@ -329,8 +330,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Begins a sweep, because the initial snapshot counts as one, and returns its progress. `interrupted` is set if the page is not at the
- * beginning of the list: then an earlier process has read the pages before it.
+ * Returns the progress of a sweep that begins with this page of the initial snapshot, which counts as a sweep. `interrupted` is set if the
+ * page is not at the beginning of the list: then an earlier process has read the pages before it.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

@@ -80,8 +80,8 @@ export class Publisher {
   }
 
   /**
-   * Whether a batch has to be committed even if it has no messages, because the last commit is too long ago. False if a certificate follows
-   * the batch: it is committed together with the cursor.
+   * Whether a batch has to be committed even if it has no messages, because the last commit is too long ago. False if a certificate will
+   * be committed right after the batch, because that commit includes the cursor.
    */
   #isCommitDue(batch: ReadBatch): boolean {
     const graceMs = completesScan(batch) ? 0 : SCAN_END_GRACE_MS;

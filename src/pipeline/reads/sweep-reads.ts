@@ -6,13 +6,13 @@ import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 /**
- * Returns a function that makes the batches of a list's sweeps from their steps.
+ * Returns a function that converts each step of a list's sweeps (a page was read, a missing key was requested, the sweep ended) to a batch:
+ * the records that were read, and the keys that were proved absent.
  *
- * @param certifyJobs Returns the pending requests for certificates of full scans that a finished sweep fulfils. Called at the end of each
- * sweep.
- * @param hold Keeps the read of a sweep's page open on the list's logical clock, until the function that it returns is called. While the
- * read is open, the list remembers which records overlapping reads have shown, so that the sweep does not delete them. Undefined if records
- * can be requested by key: such a request itself shows whether a record is absent.
+ * @param certifyJobs Called at the end of each sweep. Returns the pending requests for certificates of full scans, which the sweep fulfils.
+ * @param hold Keeps the read of a page open on the list's logical clock, and returns a function that closes it. While the read is open, the
+ * list remembers which records overlapping reads have shown, so that the sweep does not delete them. Undefined if records can be requested
+ * by key: then a request for a missing key shows whether its record exists.
  */
 export function sweepBatch(
   lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,

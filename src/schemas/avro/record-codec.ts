@@ -27,8 +27,8 @@ export interface Transcoded {
   /** Index of the page's first byte after the record. */
   readonly end: number;
   /**
-   * Values of the fields that `values` of {@link WantedFields} names, without those that the record or the schema lacks. If the record had
-   * to be parsed: all members of the record.
+   * The requested fields ({@link WantedFields.values}) with their values; fields that the record or the schema lacks are left out. If the
+   * record could not be transcoded and was parsed instead: all members of the record.
    */
   readonly fields: JsonObject;
   /**

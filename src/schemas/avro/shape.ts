@@ -39,7 +39,7 @@ const INSTANT: Shape = {
 /**
  * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter. Values that no type
  * represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates. Returns undefined
- * if no type can be inferred from any of the others, as from an array of nulls, or if there are no others.
+ * if all values are ignored, or if no type can be inferred from the rest, for example if each is an array that contains only nulls.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.

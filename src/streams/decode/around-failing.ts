@@ -175,11 +175,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page in parts around the record at list offset `failing`, which also fails when it is requested alone. Returns the page with
-   * a gap: an unreadable record in the place of each failing one. Remembers `failing` for later reads of the page, unless several adjacent
-   * records fail.
-   *
-   * At the end, each failing record is requested once more. If one can be read then, throws as {@link PageAttempts.retryLater} does.
+   * Reads the page without the record at list offset `failing`, for which even a request of that record alone has failed: requests the
+   * records after it and those before it. If the records directly after it fail as well, they are left out too. Then requests each failing
+   * record once more. If one can be read now, throws as {@link PageAttempts.retryLater} does. Otherwise returns the page with an unreadable
+   * record in the place of each failing one. If `failing` is the only one, it is remembered for later reads of the page.
    */
   function* at(failing: number): Steps<Answer> {
     const row = [failing];

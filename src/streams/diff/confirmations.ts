@@ -50,9 +50,9 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Publications of an earlier process shortly before the start: whether there may have been updates (`updates`) and deletions
-   * (`deletions`), and the newest creation or modification time of all records published until then, in epoch ms (`newestStamp`). Default:
-   * neither updates nor deletions.
+   * What an earlier process may have published before this one started. `updates`, `deletions`: whether it may have published updates or
+   * deletions shortly before the start. `newestStamp`: newest creation or modification time of all records published before the start, in
+   * epoch ms; undefined if none is known. Default: no updates and no deletions.
    */
   readonly inherited?: {
     readonly updates: boolean;

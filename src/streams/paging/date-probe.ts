@@ -20,8 +20,8 @@ export interface ProbeReply {
    */
   readonly isRefused: boolean;
   /**
-   * With `isRefused`: whether the server kept failing (such as a 5xx, or no response) instead of refusing the request. The cause may then
-   * be something other than the dates. Default false.
+   * Which of the two cases `isRefused` stands for: true if the server kept failing (such as a 5xx, or no response), false if it refused the
+   * request. If true, the cause may be something other than the dates. Default false; meaningless without `isRefused`.
    */
   readonly isUnanswered?: boolean;
 }

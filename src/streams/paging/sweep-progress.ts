@@ -384,12 +384,11 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of a sweep: each missing key that no read has shown since that sweep began is proven to be deleted. Undefined while no
- * deletion is proven. Only for lists whose records cannot be requested singly.
+ * Returns the number of the earlier of two sweeps that together prove deletions: a missing key is proven to be deleted if no read has shown
+ * it since that sweep began. Undefined while there are no two such sweeps. Only for lists whose records cannot be requested singly.
  *
- * The proof needs two sweeps that may prove deletions (`proving`, `newest`) and did not show the key. The later one has to begin at least
- * `proofMs` after the end of the earlier one, whose number is returned. So an index of the server that is wrong for less than `proofMs`
- * affects at most one of the two.
+ * The later sweep is `newest`. The earlier one is the newest in `proving` that ended at least `proofMs` before `newest` began. So an index
+ * of the server that is wrong for less than `proofMs` affects at most one of the two.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;

@@ -202,11 +202,14 @@ class Sweeper {
   #lastRead: Span | undefined;
   #held = 0;
   /**
-   * Number of published keys that the newest sweep has neither shown nor proved absent. Keys whose deletion is held back do not count.
-   * Always 0 if single records can be requested.
+   * Number of missing keys that wait for a proof by further sweeps, without those whose deletion is held back. 0 until the sweep has tried
+   * to prove keys absent; always 0 if single records can be requested.
    */
   #waiting = 0;
-  /** Number of consecutive sweeps that proved no missing key absent, up to {@link MAX_IN_VAIN}. */
+  /**
+   * Number of sweeps in a row that tried to prove missing keys absent and proved none, up to {@link MAX_IN_VAIN}. Sweeps that did not try,
+   * for example because no key was missing, leave it unchanged.
+   */
   #inVain = 0;
   /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();

@@ -35,19 +35,19 @@ const IN_FLIGHT_CHECKS = 10;
 /**
  * Log of the request starts of one lane of a quota. A start is removed once it cannot count against the quota any more.
  *
- * A server counts a request when it arrives, and this time is not known here. So a start counts for `windowMs` from the latest time at
- * which its request can have arrived.
+ * A server counts a request for `windowMs` from its arrival. This time is not known here, so a start counts until `windowMs` after the
+ * latest time at which its request can have arrived. This latest time is:
  *
- * For an answered request this time is `end - early`. `end` is when the response arrived. `early` is a lower bound of the time from a
- * request's arrival to its end, in which the server responds and the response travels back: `early = max(0, least - margin * (mean -
- * least))`. Here `least` is the shortest and `mean` the average latency of the responses of the last window, or of the last
- * {@link MAX_SAMPLES} responses if the window has fewer. The margin is needed because latencies that vary a lot may all be above the true
- * minimum. `margin` is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. With
- * fewer than {@link MIN_SAMPLES} responses, `early` is 0.
+ * - for a request in flight: not known yet, so its start counts at all times;
+ * - for a request that failed or was given up: `lateMs` after its end, because it may still be on its way to the server for so much time;
+ * - for an answered request: `end`, when the response arrived. Once a request that was sent after this `end` has been answered as well, it
+ *   is the earlier time `end - early`.
  *
- * A start counts from `end - early` only once a request that was sent after this `end` has been answered as well; until then it counts from
- * `end`. The start of a request in flight counts at all times. The start of a request that failed or was given up counts from `lateMs`
- * after its end.
+ * `early` is a lower bound of the time from a request's arrival at the server to the arrival of its response here:
+ * `early = max(0, least - margin * (mean - least))`. `least` is the shortest and `mean` the average latency of the responses of the last
+ * window, or of the last {@link MAX_SAMPLES} responses if the window has fewer. The margin is needed because latencies that vary a lot may
+ * all be above the true minimum. `margin` is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for
+ * 10 responses. With fewer than {@link MIN_SAMPLES} responses, `early` is 0.
  *
  * Why the server never counts too many requests: Consider a request, and a second request that starts as soon as the first one's start has
  * ceased to count, `windowMs` after `end - early`. Let `there` be the time from the start of the first request to its arrival, `back` the
@@ -87,9 +87,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time at which any of the answered requests was sent, in ms. An answered request counts against the quota for one window. If its
-   * response had arrived by this time, the window begins at the estimated time at which the request arrived at the server. Otherwise it
-   * begins when the response arrived.
+   * When the newest of the answered requests was sent, in ms. If a response arrived before this time, a later request has been answered as
+   * well, so its request counts for one window from `end - early` ({@link StartLog}). Otherwise it counts from `end`, when its response
+   * arrived.
    */
   #confirmedUntil = -Infinity;
 

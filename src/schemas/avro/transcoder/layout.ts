@@ -85,8 +85,8 @@ export const RECORD_VALUES = 8;
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. Element `k` of the array is
- * the address at which the output of a field begins: of the field whose index is element `k` of the array at {@link RECORD_WRITTEN}.
+ * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array runs parallel to
+ * the one at {@link RECORD_WRITTEN}: for each field listed there, it has the address at which the output of that field begins.
  */
 export const RECORD_BEGINS = 16;
 /**
@@ -122,8 +122,8 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the index in the output at which the transcoder wrote
- * null, or a placeholder byte, for the value.
+ * Byte offset of an integer within a note (the transcoder's message to JavaScript about one value). The integer is the position in the
+ * output at which the transcoder wrote null ({@link NOTE_NULL}) or a placeholder byte ({@link NOTE_HOLE}) for the value.
  */
 export const NOTE_OUT = 4;
 /**
