@@ -118,7 +118,8 @@ export function openLedger(options: LedgerOptions): Ledger {
  *
  * The ledger is inactive until the process has claimed it ({@link claim}, again after a failure) and has counted the inherited requests
  * ({@link activate}). While the ledger is active, a declaration is written when requests wait to start, and the lease is renewed as long as
- * requests start. The ledger becomes inactive for good by {@link declareFinal}, or when a declaration fails ({@link failed$}).
+ * requests start. The ledger becomes inactive for good by {@link declareFinal}, or when a declaration fails with an error that no retry can
+ * resolve ({@link failed$}).
  */
 export class Ledger {
   readonly #options: LedgerOptions;
