@@ -21,6 +21,8 @@ interface Page {
   readonly size: number;
   /** Cursor of the same place, of a page that is empty although the list continues. */
   readonly again?: string;
+  /** Cursor that was asked for, where the page shows it as that of the next page. */
+  readonly repeated?: string;
 }
 
 /** Answers the requests for one list as a style has it: no faults, no quota, no token. */
@@ -30,6 +32,8 @@ export class StyleServer {
   readonly #chance: Chance;
   /** Answer to a cursor that has expired: a status, or `errors`, a page of errors with status 200. */
   expired: number | 'errors' = 410;
+  /** Whether each page behind a cursor shows this cursor as that of the next page. */
+  isStuck = false;
   /** Number of times that all cursors have expired. */
   #expiries = 0;
   /** Called with the records of each page, after the page was made. `isOfAll`: it is a page of the whole list, not of a window of dates. */
@@ -97,7 +101,7 @@ export class StyleServer {
     if (paging === 'cursor' || paging === 'link') {
       const isTrailing = this.#style.isTrailing && shown.length > 0;
       const after = hasMore || isTrailing ? this.#cursorAt(end, shown.at(-1)!) : null;
-      const cursor = page.again ?? after;
+      const cursor = page.repeated ?? page.again ?? after;
       const address = cursor !== null && paging === 'link' ? this.#link(url, cursor) : cursor;
       if (next !== 'Link') put(next, names.next, address);
       else if (address !== null) headers.link = `<${address}>; rel="next"`;
@@ -165,7 +169,8 @@ export class StyleServer {
         const from = cursor ? this.#behind(rows, cursor) : 0;
         const isEmptied =
           this.#style.hasEmptyPages && cursor && !cursor.endsWith('~') && this.#chance.is(0.1);
-        return { from, size, ...(isEmptied && { again: `${cursor}~` }) };
+        const repeated = this.isStuck && cursor ? { repeated: cursor } : {};
+        return { from, size, ...(isEmptied && { again: `${cursor}~` }), ...repeated };
       }
     }
   }

@@ -129,6 +129,8 @@ export async function simulateStyle(
   const expiries = new Chance(seed, 'expiries');
   server.expired = expiries.pick([400, 404, 410, 500, 'errors']);
   const expiring = expiries.pick([0, 0.02, 0.1]);
+  const stalls = new Chance(seed, 'stuck cursors');
+  const sticking = stalls.pick([0, 0, 0.02, 0.1]);
   const served: ServedPage[] = [];
   let isStriking = true;
   server.onPage = (ids, isOfAll) => {
@@ -139,6 +141,7 @@ export async function simulateStyle(
   while (time.now() < START + stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
     if (expiries.is(expiring)) server.expireCursors();
+    if (stalls.is(sticking)) server.isStuck = !server.isStuck;
     const lot = chance.next();
     if (lot < 0.75) for (let n = 1 + chance.below(3); n > 0; n--) list.change();
     else if (lot < 0.78) older = process.folder.copy();
@@ -152,6 +155,7 @@ export async function simulateStyle(
   api.faultiness = 0;
   isStriking = false;
   api.isDown = false;
+  server.isStuck = false;
   for (const each of processes) each.dangers = SAFE;
   const calmAt = time.now();
   request('certify');
