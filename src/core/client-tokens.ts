@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
 import { httpError } from './http-error.ts';
-import { CellarstreamError } from './errors.ts';
+import { CellarstreamError, isRetryable } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { basicAuth, objectIn } from './http-text.ts';
 import type { Secret } from './secret.ts';
@@ -84,8 +84,8 @@ export function clientTokens(
     requestBy(auth, now).catch((error: unknown) => {
       const isRefused = error instanceof CellarstreamError && error.context.oauth !== undefined;
       if (!isRefused || hasGranted) throw error;
-      return requestBy('post', now).catch(() => {
-        throw error;
+      return requestBy('post', now).catch((atPost: unknown) => {
+        throw isRetryable(atPost) ? atPost : error;
       });
     });
   return new AccessTokens({ ...options, request, issuer: `${settings}_TOKEN_URL`, unreachable });

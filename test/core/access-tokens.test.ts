@@ -79,6 +79,17 @@ describe('an access token', () => {
     expect(ways).toEqual(['Basic', undefined, undefined]);
   });
 
+  it('is not refused for good while an outage hides whether the server takes the secret in the form', async () => {
+    endpoint.auth = 'post';
+    const answers: OddAnswer[] = [{ status: 401, body: { error: 'invalid_client' } }];
+    endpoint.answer = () => answers.shift() ?? { status: 503, body: {} };
+    const { tokens } = tokensOf();
+    expect(isRetryable(await errorOf(tokens))).toBe(true);
+    endpoint.answer = undefined;
+    now += 60_000;
+    expect(await tokens.get()).toMatchObject({ value: expect.any(String) as string });
+  });
+
   it('is asked for once by many at a time, and shared until 80 % of its life are over', async () => {
     endpoint.lifeSeconds = 100;
     const { tokens } = tokensOf();
