@@ -13,8 +13,8 @@ const COMMA = 44;
 const RECORD_BYTES = 3_072;
 
 /**
- * What determines the sandbox's pages of a list besides the request: the order of the records, which of them are hidden, deviations from
- * the API's description, and faults.
+ * Properties of the sandbox's pages of a list that requests don't determine: the order of the records, which of them are hidden,
+ * deviations from the API's description, and faults.
  */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**

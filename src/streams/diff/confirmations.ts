@@ -50,7 +50,7 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * What an earlier process may have published before this one started. `updates`, `deletions`: whether it may have published updates or
+   * Publications by an earlier process before this one started. `updates`, `deletions`: whether it may have published updates or
    * deletions shortly before the start. `newestStamp`: newest creation or modification time of all records published before the start, in
    * epoch ms; undefined if none is known. Default: no updates and no deletions.
    */
