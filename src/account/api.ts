@@ -168,8 +168,11 @@ export function openApi(options: ApiOptions): Api {
         variables: () => ({ ...config.parameters, ...credentials() }),
       });
   /**
-   * Results of observing the responses of each list, by the list's name: texts that are accepted although they are not JSON (`texts`), how
-   * the server pages (`plan`), and list offsets of records that make pages fail. Shared by all requests of this account.
+   * Observations about the responses of each list, by the list's name. Shared by all requests of this account.
+   *
+   * - `texts`: texts that are not JSON and are accepted as unreadable records.
+   * - `plan`: how the server pages.
+   * - `failingOffsets`: list offsets of records that make pages fail.
    */
   const findings = new Map(
     description.lists.map((list) => {

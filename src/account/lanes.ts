@@ -12,15 +12,17 @@ export interface Lanes {
   /** Lane of polls for new changes. It is served before all other lanes of the list (only permits for guests are served earlier). */
   readonly poll: Limit;
   /**
-   * Lane of lookback polls (which read an older window again), and of requests for single records whose newest state is uncertain. Its
-   * share is a third of the quota that the lanes `initialSnapshot`, `sweep` and `singleRecords` did not use in the last quota window.
+   * Lane of lookback polls, which read an older window again. Requests for single records whose newest state is uncertain use it, too. Its
+   * share is a third of what the lanes `initialSnapshot`, `sweep` and `singleRecords` left of the quota in the last quota window.
    */
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Limit for the full scans and the resyncs of a list that is not polled. If only this list uses the quota, they may use all of it. If
-   * lists share the quota, this is the same lane as `initialSnapshot`, so that polls of other lists come first.
+   * Limit for the full scans and the resyncs of a list that is not polled.
+   *
+   * - If only this list uses the quota: full scans and resyncs may use all of it.
+   * - If lists share the quota: this is the same lane as `initialSnapshot`, so that polls of other lists come first.
    */
   readonly fullScan: Limit;
   /**
@@ -30,8 +32,8 @@ export interface Lanes {
   readonly sweep: Limit;
   /**
    * Lane of resyncs, of requests for single records that a full scan (sweep) did not show, and of sweeps that a certificate request waits
-   * for. Its share is the part of the quota that polls at the configured interval do not need, but at least the fraction
-   * {@link SINGLE_RECORDS_SHARE}.
+   * for. Its share is the part of the quota that polls at the configured interval do not need. The share is at least the fraction
+   * `SINGLE_RECORDS_SHARE` of the quota.
    */
   readonly singleRecords: Limit;
   /**
@@ -102,12 +104,16 @@ const SINGLE_RECORDS_SHARE = 0.35;
 const SWEEP_SHARE = 0.05;
 
 /**
- * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first; their caller spaces them by
- * {@link Lanes.pollSpacingMs}. Every other lane has a maximum share, and gets only the requests that polls leave.
+ * Divides one quota among polls, initial snapshot, sweeps and single records.
  *
- * The initial snapshot may use `firstReadPercent` of the quota, or more if polls at their interval do not need the rest. Once polls have
- * run for a quota window, it may also use most of what they left unused in the last window: with slow responses, polls use less than their
- * share.
+ * Polls are served first; their caller spaces them by {@link Lanes.pollSpacingMs}. Every other lane has a maximum share, and gets only the
+ * requests that polls leave.
+ *
+ * The share of the initial snapshot is `firstReadPercent` of the quota. It is larger in two cases:
+ *
+ * - Polls at the configured interval do not need all of the remaining quota.
+ * - Polls have run for a quota window and used less than their share in the last one, for example because responses are slow. The initial
+ *   snapshot may then use most of what they left.
  */
 export function lanesOf(options: LanesOptions): BucketLanes {
   const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;
@@ -130,8 +136,9 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of requests in each quota window that the initial snapshot leaves free so that polls can become faster: it leaves polls the
-   * number that they used in the last window, plus this number. Applies once polls have run for a whole quota window.
+   * Number of additional requests in each quota window that the initial snapshot leaves to polls, so that polls can become faster. The
+   * initial snapshot also leaves them the number of requests that they used in the last window. Applies once polls have run for a whole
+   * quota window.
    */
   const leftToPolls = lists + 1;
   let polledSince: number | undefined;

@@ -132,12 +132,12 @@ export function pageLanes(
 type Tell = NonNullable<PagesOptions['onTrouble']>;
 
 /**
- * Scans a list whose total takes a separate request, and adds the total to the pages. The total is requested before and after the scan. The
- * last page gets the second total, all others the first, so that a change of the total is noticed. If the scan has a single page and the
- * two totals differ, the page gets no total.
+ * Scans a list whose total takes a separate request, and adds the total to the pages. The total is requested before and after the scan.
  *
- * If the total changed, the trouble `unsettled` (the scan read fewer records than the total) is not reported, unless records were
- * reordered.
+ * - The last page gets the second total, and all other pages the first, so that a change of the total is noticed.
+ * - If the scan has a single page and the two totals differ: the page gets no total.
+ * - If the two totals differ: the trouble `unsettled` (the scan read fewer records than the total) is not reported, unless records were
+ *   reordered.
  */
 function counted(
   scan: (onTrouble: Tell, total: number | undefined) => Observable<ScanPage>,

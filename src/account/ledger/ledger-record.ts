@@ -26,8 +26,9 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age of a request is the time in ms from its latest possible arrival at the
-   * API, rounded up to a full second of the clock, until the declaration is sent. It is negative if the arrival may be later than that.
+   * Requests of the last minute, as pairs of age and count. The age is the time in ms from the latest possible arrival of these requests at
+   * the API until the declaration is sent. The arrival is rounded up to a full second of the clock. The age is negative if the arrival may
+   * be later than the sending.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
@@ -123,9 +124,11 @@ export function declarationsIn(
 }
 
 /**
- * Returns the requests in a declaration that count against the quota `name`, with the latest time at which they may reach the API, in ms on
- * the reader's clock. For requests that had ended, this time follows from their declared age. For those that were in flight, and those that
- * may still start, it is {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
+ * Returns the requests in a declaration that count against the quota `name`. Each count has the latest time at which its requests may reach
+ * the API, in ms on the reader's clock:
+ *
+ * - Requests that had ended when the declaration was sent: the time follows from their declared age.
+ * - Requests that were in flight, and those that may still start: {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
  */
 export function latestArrivalsIn(
   name: string,

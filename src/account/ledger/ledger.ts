@@ -27,9 +27,9 @@ import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate } from '../../streams/quota/token-bucket.ts';
 
 /**
- * Contents of the ledger (topic in which processes declare their requests to the API before they send them) when a process claims it: the
- * requests declared by earlier processes, by guests (processes that use the API key beside the service), and by other accounts with the
- * same API key.
+ * Contents of the ledger when a process claims it. The ledger is the topic in which processes declare their requests to the API before they
+ * send them. The declarations come from earlier processes, from guests (processes that use the API key beside the service), and from other
+ * accounts with the same API key.
  */
 export interface InheritedLedger {
   /** Newest declaration of requests by the predecessor; undefined if there is none. */
@@ -116,10 +116,11 @@ export function openLedger(options: LedgerOptions): Ledger {
  * Declares an account's requests in the ledger topic before they are sent. A committed declaration gives the process a lease, and requests
  * start only during a lease.
  *
- * The ledger is inactive until the process has claimed it ({@link claim}, again after a failure) and has counted the inherited requests
- * ({@link activate}). While the ledger is active, a declaration is written when requests wait to start, and the lease is renewed as long as
- * requests start. The ledger becomes inactive for good by {@link declareFinal}, or when a declaration fails with an error that no retry can
- * resolve ({@link failed$}).
+ * 1. {@link claim} claims the ledger. It is called again after a failure.
+ * 2. {@link activate} makes the ledger active, once the inherited requests have been counted.
+ * 3. While the ledger is active, a declaration is written when requests wait to start. The lease is renewed as long as requests start.
+ * 4. {@link declareFinal} makes the ledger inactive for good. So does a declaration that fails with an error that no retry can resolve
+ *    ({@link failed$}).
  */
 export class Ledger {
   readonly #options: LedgerOptions;
@@ -373,8 +374,9 @@ class DeclaredQuota implements QuotaLedger {
   }
 
   /**
-   * Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. It includes those that may
-   * still start in the current lease if that is valid, because all of them may start before the next declaration is committed.
+   * Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. While the current lease is
+   * valid, this is at least the number of requests that may still start in that lease. All of them may start before the next declaration is
+   * committed.
    */
   #maxStarts(leaseMs: number): number {
     const unusedStarts = this.#ledger.isLeaseValid() ? this.#remainingStarts : 0;

@@ -25,12 +25,13 @@ type Counts = Readonly<Record<string, number>>;
 
 /**
  * Creates the {@link GuestDeclarations}, by which a guest declares its requests in the ledger topic before it sends them. If the ledger
- * shows that a service has a lease, the guest does not use the permits (rights to send one request) that it has declared, but requests
- * permits from the service.
+ * shows that a service has a lease, the guest does not use the permits (rights to send one request) that it has declared. It requests
+ * permits from the service instead.
  *
- * The order of the entries in the ledger determines which requests of other processes a process counts against the quota. A guest counts
- * those that other guests declared before it, and those of the service's newest declaration. A service that begins to send requests counts
- * those that guests declared before it.
+ * The order of the entries in the ledger determines which requests of other processes count against the quota:
+ *
+ * - A guest counts the requests that other guests declared before it, and those of the service's newest declaration.
+ * - A service that begins to send requests counts those that guests declared before it.
  */
 export function guestDeclarations(options: GuestDeclarationsOptions) {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;

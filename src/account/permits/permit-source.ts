@@ -58,15 +58,17 @@ const RETRY_PAUSE_MS = 1_000;
 const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**
- * Acquires permits for the API requests of a guest (a command that runs beside the service): from the running service or, if none runs, by
- * a declaration in the ledger.
+ * Acquires permits for the API requests of a guest (a command that runs beside the service). The permits come from the running service or,
+ * if none runs, from a declaration in the ledger.
  *
- * A guest uses undeclared permits, which no other process counts, in two cases: the ledger topic does not exist because no service has ever
- * run, or Kafka has been unreachable or has refused access in every attempt so far. These permits expire after {@link LEASE_MS}, and the
- * guest tries Kafka again before the next batch.
+ * A guest uses undeclared permits, which no other process counts, in two cases:
  *
- * If Kafka is down, a running service sends requests for 11 s at most, until its lease expires. If Kafka only refuses the guest, the
- * service continues, and both together may exceed the quota.
+ * - The ledger topic does not exist because no service has ever run.
+ * - Kafka has been unreachable or has refused access in every attempt so far.
+ *
+ * Undeclared permits expire after {@link LEASE_MS}, and the guest tries Kafka again before the next batch. If Kafka is down, a running
+ * service sends requests for 11 s at most, until its lease expires. If Kafka only refuses the guest, the service continues, and both
+ * together may exceed the quota.
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
@@ -132,8 +134,13 @@ export class PermitSource {
   }
 
   /**
-   * Whether to repeat a failed attempt to acquire permits. If false, the guest sends its requests undeclared: other processes do not count
-   * them. That is allowed only if the guest has never reached Kafka; otherwise, instead of returning false, the error is rethrown.
+   * Whether to repeat a failed attempt to acquire permits.
+   *
+   * - true: the attempt is repeated.
+   * - false: the guest sends its requests undeclared, so other processes do not count them. Returned only if the guest has never reached
+   *   Kafka.
+   *
+   * @throws `error`, if the guest has reached Kafka before, and the error is permanent or has lasted too long.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;
