@@ -55,13 +55,15 @@ function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] 
 }
 
 /**
- * Returns a function that inspects a list's responses before fields are hidden. It reports the fields that the `PII_` settings or
- * `volatile` name and that no record has in the first responses, which contain {@link RECORDS_TO_CHECK} records or more. A shorter list is
- * checked completely. Such a name is probably misspelled, and the setting has no effect.
+ * Returns a function that reports fields which a setting names but no record has. Such a name is probably misspelled, and the setting has
+ * no effect. The fields are those that the `PII_` settings and `volatile` name.
+ *
+ * The function inspects a list's responses before fields are hidden. It reports once it has inspected at least `RECORDS_TO_CHECK` records.
+ * If the list is shorter, it reports at the list's end.
  *
  * @param volatile JSON Pointers to volatile fields: a change of only these publishes no event.
- * @param onUnmatchedField Called once for each such field, with the field's path within the record, without the name of the list, such as
- * `addresses.street`, or with the JSON Pointer of a volatile field.
+ * @param onUnmatchedField Called once for each such field. `field` is its path within the record, such as `addresses.street`, without the
+ * name of the list. For a volatile field it is the JSON Pointer.
  */
 export function unmatchedFields(
   pii: PiiConfig,

@@ -35,8 +35,8 @@ const GUEST_RANK = -1;
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Maximum difference, in ms, between the time of a request in the ledger and its exact time, which the state folder stores. The ledger's
- * time is the later one: it is rounded up to a full second and, for a request without a response, increased by `MAX_REQUEST_DELAY_MS`.
+ * Maximum time, in ms, by which the ledger's time of a request is later than the exact time in the state folder. The ledger's time is
+ * rounded up to a full second. For a request without a response, it is also increased by `MAX_REQUEST_DELAY_MS`.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**
@@ -60,8 +60,9 @@ export class Quota {
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
   /**
-   * False if requests of earlier processes in the last minute may be missing in the count: the file of request times is absent or damaged,
-   * and neither an inherited declaration nor {@link waitFullWindow} has made up for it. Always true if no request times are stored.
+   * Whether the requests of earlier processes in the last minute are regarded as completely counted. False at first if the file of request
+   * times is absent or damaged. An inherited declaration or {@link waitFullWindow} makes up for the file and sets this to true. Always true
+   * if no request times are stored.
    */
   isComplete: boolean;
   #waitsUntil = -Infinity;
@@ -114,11 +115,12 @@ export class Quota {
   }
 
   /**
-   * Counts the requests of earlier processes against the quota: those that `guests` have declared, and those of the previous owner of the
-   * account. For the previous owner it uses one of two sources:
-   * - The exact request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if it used this folder
-   *   (`isOurs`) and no time is missing there ({@link #hasAll}).
-   * - Otherwise its declaration `sent`. The requests that the quota then has left are spread over a minute.
+   * Counts the requests of earlier processes against the quota. The requests of guests are those that `guests` declare. The requests of the
+   * previous owner of the account are taken from one of two sources:
+   *
+   * - The exact request times stored in the state folder, if the owner left no declaration (`sent` is undefined). Also if the owner used
+   *   this folder (`isOurs`) and no time is missing there ({@link #hasAll}).
+   * - Otherwise the owner's declaration `sent`. The requests that the quota then has left are spread over a minute.
    */
   inherit(
     sent: DatedDeclaration | undefined,

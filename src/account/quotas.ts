@@ -37,9 +37,8 @@ export interface QuotasOptions {
   /** Ledger in which requests are declared before they are sent. Default: requests are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
-   * Reads and writes the id of the process that wrote the stored request times. If that process also wrote the newest declaration in the
-   * ledger, the stored times replace the declaration if none is missing. Default: the process is unknown, and stored times never replace a
-   * declaration.
+   * Reads and writes the id of the process that wrote the stored request times. These times replace the newest declaration in the ledger if
+   * the same process wrote both, and no time is missing. Default: the process is unknown, and stored times never replace a declaration.
    */
   readonly writer?: LedgerWriter;
   /**
@@ -125,18 +124,23 @@ export class Quotas {
   }
 
   /**
-   * Returns a function to call for each request of the list that is sent. It returns another function, to call with the response, or with
-   * undefined if there is none. Responses may state how many requests the quota has left. If this number shows that other processes sent
-   * requests, these are counted against the list's quota. If none remain, requests wait until the quota is reset. If the list has two
-   * quotas, the numbers are taken as those of the shared one.
+   * Returns a function to call for each request of the list that is sent. That function returns another one, to call when the request ends:
+   * with the response, or with undefined if there is none.
+   *
+   * Responses may state how many requests the quota has left:
+   *
+   * - If the number shows that other processes sent requests: these are counted against the list's quota.
+   * - If none remain and the response says when the quota is reset: requests wait until then.
+   * - If the list has two quotas: the number is taken as that of the shared one.
    */
   reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
     return () => this.#listOf(resource).quotas[0]!.reported.begin();
   }
 
   /**
-   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms: when the request ended or,
-   * if its process ended first, when it started. Only lists that this process reads are considered. 0 if no request is stored.
+   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms; 0 if none is stored. It is
+   * the time when the request ended. If the process ended before its request, it is the time when the request started. Only lists that this
+   * process reads are considered.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -263,10 +267,10 @@ export class Quotas {
   }
 
   /**
-   * Delays this process's first requests if the API has limits per second: counts each such limit as used up at the time when the last
-   * request of the predecessor (previous owner of the account) may reach the server.
+   * Delays this process's first requests if the API has limits per second. The predecessor (previous owner of the account) may have sent a
+   * request just before. Therefore each limit is counted as used up at the latest time at which that request may reach the server.
    *
-   * @param sentUntil Latest time at which the predecessor may have sent that request, in ms.
+   * @param sentUntil Latest time at which the predecessor may have sent a request, in ms.
    */
   #waitSecond(sentUntil: number): void {
     const at = sentUntil + MAX_REQUEST_DELAY_MS;

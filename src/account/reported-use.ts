@@ -17,11 +17,13 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Limit up to which a rise of the reported number of remaining requests is explained by responses that arrive out of order. A larger rise
- * means that the API has reset the quota. The limit is given per request of this process that overlapped the request with that response.
- * It is 2 rather than 1 because the server may also handle requests of other processes in between. If it is too small, a response out of
- * order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed. In both cases requests of other
- * processes are not counted.
+ * Factor that limits by how much responses out of order may raise the reported number of remaining requests. The limit is this factor times
+ * the number of this process's requests that overlapped the request with the higher number. A larger rise means that the API has reset the
+ * quota.
+ *
+ * The factor is 2 rather than 1 because the server may also handle requests of other processes in between. If it is too small, a response
+ * out of order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed. In both cases requests of
+ * other processes are not counted.
  */
 const OVERTAKEN = 2;
 
@@ -41,9 +43,12 @@ interface Base {
 }
 
 /**
- * Counts the requests that others send against one quota, from the number of remaining requests that the API reports: the decrease since a
- * base response, less the requests of this process. Requests in flight are subtracted, too, so the count is never too high. When the number
- * rises by more than {@link OVERTAKEN} allows, the API has reset the quota, and the response becomes the new base.
+ * Counts the requests that others send against one quota, from the number of remaining requests that the API reports.
+ *
+ * - The count is the decrease of that number since a base response, less the requests of this process. Requests in flight are subtracted,
+ *   too, so the count is never too high.
+ * - If the number rises by more than responses out of order can explain (`OVERTAKEN`): the API has reset the quota, and the response
+ *   becomes the new base.
  */
 export class ReportedUse {
   readonly #options: ReportedUseOptions;

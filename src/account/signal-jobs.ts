@@ -97,8 +97,8 @@ const DAY_MS = 86_400_000;
  * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
  * runs again. Requests that are acknowledged are not handled again.
  *
- * A task that has just been opened, or whose last acknowledgement may or may not have been committed, gets requests only after the topic
- * has been read to its end. By then it is certain which earlier transactions were committed.
+ * In two cases a task gets requests only after the topic has been read to its end: the task has just been opened, or it is uncertain
+ * whether its last acknowledgement was committed. At the end of the topic it is certain which earlier transactions were committed.
  */
 export class SignalJobs {
   /**
@@ -110,9 +110,11 @@ export class SignalJobs {
   readonly #pending: PendingJobs;
   readonly #newJobs$ = new Subject<SignalJob>();
   /**
-   * Lists for which the signals topic may contain an acknowledgement that this process has not read. When the task of such a list
-   * subscribes to its jobs, the topic is first read to its end, and the list leaves this set. At first the set contains all lists. A list
-   * is added when an acknowledgement is created for it, and removed by {@link TaskJobs.ackCommitted}.
+   * Lists for which the signals topic may contain an acknowledgement that this process has not read. At first the set contains all lists.
+   *
+   * - A list is added when an acknowledgement is created for it.
+   * - A list is removed by {@link TaskJobs.ackCommitted}. It is also removed when its task subscribes to its jobs, after the topic has been
+   *   read to its end.
    */
   readonly #inDoubt: Set<string>;
   /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */
