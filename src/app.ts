@@ -31,12 +31,12 @@ export interface RunOptions {
 
 /**
  * Runs the service for one account until `stop$`: publishes the account's resources to Kafka. Transient errors are retried, and an error of
- * one resource does not affect the others. Resolves after a clean stop. Fleets are run only by the
- * command `cellarstream run`, not by this function.
+ * one resource does not affect the others. Resolves after a clean stop. Fleets are run only by the command `cellarstream run`, not by this
+ * function.
  *
  * @throws CellarstreamError for errors that a retry can't resolve:
  *
- * - `SETTINGS`: also if a fleet's account has this `TOPIC_PREFIX`.
+ * - `SETTINGS`: for example, if a fleet's account has this `TOPIC_PREFIX`.
  * - `API_KEY_REJECTED`: for an API key that has worked, only after refusals for `API_KEY_PATIENCE_MS`.
  * - `STATE_LOCKED` and `STATE_FOLDER`: only at the start.
  * - `TOPIC_SETTINGS` and `REGISTRY_REFUSED`: only while the account is being claimed. Later they stop one resource, which is retried each

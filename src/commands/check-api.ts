@@ -77,9 +77,12 @@ const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
- * quota. A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a
- * record beyond the end. A list with dates usually takes up to eight: the first three of these, three to measure the dates, and two to
- * count the records of two windows.
+ * quota.
+ *
+ * - A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a record
+ *   beyond the end.
+ * - A list with dates usually takes up to eight requests: the first page, a page at another list offset, the last records, three to measure
+ *   the dates, and two to count the records of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
   const requestsFor = ({ dates }: ListDescription) => (dates !== undefined ? 8 : 4);
@@ -103,9 +106,11 @@ export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) 
 }
 
 /**
- * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. If Kafka is
- * configured, first acquires permits (each the right to send one request). If that fails, returns only a finding about it, without a call
- * of `work`. If the requests can't be declared in Kafka for lack of rights, adds a finding, because a running service does not count them.
+ * Runs `work` with an `ApiCheck`, and returns the findings of `work`. The requests of the `ApiCheck` count against the account's quota. If
+ * Kafka is configured, permits (each the right to send one request) are acquired first:
+ *
+ * - If no permits can be acquired: returns only a finding about that, without a call of `work`.
+ * - If the requests can't be declared in Kafka for lack of rights: adds a finding, because a running service does not count them.
  *
  * @param requestsFor Returns how many permits to acquire at a time for a list's quota. For a quota that lists share, their sum is acquired;
  * for the login's quota, one.
@@ -310,9 +315,12 @@ class ApiCheck {
   }
 
   /**
-   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects if there is no value within
-   * {@link CHECK_TIMEOUT_MS} after the quota has allowed the request, if the quota does not allow it within `patienceMs`, if no permits can
-   * be acquired, or as soon as retries are pointless.
+   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects in these cases:
+   *
+   * - The quota does not allow the request within `patienceMs`.
+   * - There is no value within {@link CHECK_TIMEOUT_MS} after the quota has allowed the request.
+   * - No permits can be acquired.
+   * - Retries have become pointless: rejects at once.
    */
   #first<T>(
     what: string,

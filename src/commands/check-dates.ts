@@ -18,8 +18,10 @@ export interface DatesCheck {
 
 /**
  * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. This takes three requests if
- * the dates work as documented. If `ask` gives up because a request with dates gets no response, and a request without dates gets one, the
- * finding is that the API does not respond to requests with dates.
+ * the dates work as documented.
+ *
+ * If `ask` gives up on every request with dates for lack of a response, but a request without dates gets a response, the finding is that
+ * the API does not respond to requests with dates.
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.

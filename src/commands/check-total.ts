@@ -32,20 +32,20 @@ export interface TotalToCheck {
 
 /**
  * Checks whether the API serves a list to its end, with at most six requests. A list without a total, or that fits on one page, is not
- * checked.
+ * checked. These steps end with the first result:
  *
- * 1. Requests the records at the end of the list. If there are none, the list is capped.
+ * 1. Requests the records at the end of the list. If the API does not serve them, the list is capped.
  * 2. If the total is not a number at which an API may stop counting (such as a round one), the list is not capped.
  * 3. Requests the totals of two windows that together span all modification dates: until a date in the middle, and since that date. If
  *    their sum is about the list's total, the list is not capped.
  * 4. Requests the record after the total. If it exists, the list is capped.
- * 5. Requests the two windows again, with a gap of two days between them, as a server that reads dates as whole days may have counted one
- *    day in both. If the sum is still larger than the list's total by more than `MARGIN`, the list is capped.
+ * 5. Requests the two windows again, with a gap of two days between them. (A server that reads dates as whole days may have counted one day
+ *    in both.) If the sum is larger than the list's total by more than `MARGIN`, the list is capped.
  *
  * Windows are requested only if the API interprets dates as documented; otherwise steps 3 and 5 are skipped.
  *
  * @param first The list's first page.
- * @returns If the list is capped: a description of the problem. If that remains open and the total is one at which APIs often stop
+ * @returns A description of the problem, if the list is capped. If no step has a result, and the total is one at which APIs often stop
  * counting: a text that says that the list may be capped. Otherwise undefined.
  */
 export async function checkTotal(

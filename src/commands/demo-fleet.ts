@@ -90,9 +90,11 @@ interface FleetDemoOptions extends DemoFleetOptions {
 }
 
 /**
- * Runs the demo's instances, and starts an instance again when it ends. The method `run` resolves after a signal. It rejects if an instance
- * can't start, that is, exits before it has joined the fleet without being killed by a signal. In both cases all instances have ended by
- * then.
+ * Runs the demo's instances, and starts an instance again when it ends. The method `run` settles after all instances have ended:
+ *
+ * - It resolves after a signal.
+ * - It rejects if an instance can't start, that is, exits before it has joined the fleet. An instance killed by a signal is started
+ *   again instead.
  */
 class FleetDemo {
   readonly #options: FleetDemoOptions;

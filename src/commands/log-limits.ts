@@ -59,9 +59,10 @@ function countsFrom(since: number) {
 }
 
 /**
- * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name: the first item at once,
- * then at most every `everyMs` the newest item and the number of items since the previous call. Memory is bounded by the number of names.
- * The timers do not prevent the process from ending; items that are not emitted by then are dropped.
+ * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name. The first item is passed at
+ * once, with the count 1. Later calls of `emit` follow at intervals of at least `everyMs`, with the newest item and the number of items
+ * since the previous call. Memory is bounded by the number of names. The timers do not prevent the process from ending; items that are not
+ * emitted by then are dropped.
  */
 export function coalesce<T>(
   everyMs: number,

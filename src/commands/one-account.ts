@@ -64,16 +64,16 @@ export function replaySettings(
 }
 
 /**
- * Returns the prefix of an account's topics:
+ * Returns the prefix of an account's topics, by the first of these cases that applies:
  *
- * - TOPIC_PREFIX, if `account` is undefined;
- * - TOPIC_PREFIX of the account's own file, if ACCOUNTS_DIR is set: the given settings have been loaded from that file;
- * - `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic under TOPIC_PREFIX;
- * - TOPIC_PREFIX, if there is no fleet and `account` is ACCOUNT_NAME.
+ * 1. `account` is undefined: TOPIC_PREFIX.
+ * 2. ACCOUNTS_DIR is set: TOPIC_PREFIX of the account's own file, from which the given settings have been loaded.
+ * 3. Kafka has a fleet's topic under TOPIC_PREFIX: `<TOPIC_PREFIX>.<account>`.
+ * 4. `account` is ACCOUNT_NAME: TOPIC_PREFIX.
  *
- * This does not find the topics of an account whose file sets another prefix: for such an account the user sets TOPIC_PREFIX.
+ * Case 3 does not find the topics of an account whose file sets another prefix. For such an account the user sets TOPIC_PREFIX.
  *
- * @throws CellarstreamError `SETTINGS` if Kafka has no fleet under TOPIC_PREFIX and `account` is not ACCOUNT_NAME.
+ * @throws CellarstreamError `SETTINGS` if no case applies.
  */
 export async function replayedPrefix(
   { account: own, accountsDir, topics }: ConfigWith<'kafka' | 'registry'>,

@@ -15,8 +15,8 @@ import { existing } from '../kafka/client/topic-facts.ts';
 const STALE_LEDGER_MS = 10 * 60_000;
 
 /**
- * Returns the instance that serves the account, found by observing the account's ledger for several seconds; undefined if none is detected.
- * An instance that polls rarely may not be ({@link findActiveInstance}). `onWatch` is called before the observation begins.
+ * Returns the instance that serves the account; undefined if none is detected. The account's ledger is observed for several seconds, so an
+ * instance that polls rarely may be missed ({@link findActiveInstance}). `onWatch` is called before the observation begins.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
  */

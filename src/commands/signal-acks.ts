@@ -18,8 +18,9 @@ export interface AcksOptions<A> {
 }
 
 /**
- * Sends a request to the running service. Resolves to a function that collects the acknowledgements, one for each list of the request. That
- * function resolves to the acknowledgements by list, once all have arrived or `over$` has emitted.
+ * Sends a request to the running service. Resolves to a function that collects the acknowledgements of the request: one for each of its
+ * lists. The collecting function resolves once all have arrived or `over$` has emitted. Its result contains the received acknowledgements,
+ * by list.
  */
 export async function sendRequest<R extends CertifyRequest | ResyncRequest>(
   topic: SignalTopic,

@@ -128,9 +128,11 @@ async function freshCertificates(
 }
 
 /**
- * Reads the newest certificate (count and digest of a list's live keys) of each list repeatedly until they include the acknowledged ones,
- * or until `deadline$` emits. Resolves to the certificates last received. An acknowledged certificate may not be readable at once:
- * committed messages become readable only after earlier open transactions on the same partition have ended.
+ * Resolves to the newest certificate of each list (count and digest of the list's live keys); undefined for a list without one. Reads the
+ * certificates repeatedly until they are at least as new as the acknowledged ones (`acks`), or until `deadline$` emits.
+ *
+ * An acknowledged certificate may not be readable at once: committed messages become readable only after earlier open transactions on the
+ * same partition have ended.
  */
 function newestOnceReadable(
   kafka: Kafka,

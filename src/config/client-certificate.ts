@@ -11,8 +11,11 @@ export interface ClientCertificateSettings {
 }
 
 /**
- * Returns reasons why a client certificate can't be used: only one of the certificate and its private key is set, the private key can't be
- * read or decrypted, or belongs to another certificate, or the certificate is expired or not yet valid. Returns none if neither is set.
+ * Returns reasons why a client certificate can't be used. Returns none if no setting of the certificate is set.
+ *
+ * - Only one of the certificate and its private key is set, or only the private key's password.
+ * - The private key can't be read or decrypted, or belongs to another certificate.
+ * - The certificate is expired or not yet valid.
  */
 export function clientCertificateProblems(
   texts: SettingTexts,

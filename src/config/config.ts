@@ -128,9 +128,13 @@ export interface Config {
     readonly startFrom: number | undefined;
     readonly pageSize: number;
     /**
-     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back. It limits
-     * only more than 20 keys. More than two keys that are more than a third of the list are held back at any limit below 100. At 100,
-     * nothing is held back.
+     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back:
+     *
+     * - Up to 2 missing keys: not held back.
+     * - Up to 20 missing keys: held back if they are more than a third of the list, whatever the percentage.
+     * - More than 20 missing keys: held back if they are more than this percentage, or more than a third of the list.
+     *
+     * At 100, nothing is held back.
      */
     readonly deleteLimitPercent: number;
     /** How long a record has to stay missing from the list before its deletion is published, in ms. */

@@ -48,8 +48,8 @@ export interface AboutSetting {
    */
   readonly secret?: string;
   /**
-   * Only for required settings: the group that requires this setting (`in`), and the part of the error message that explains a missing
-   * value (`advice`). For a setting that a description file uses, the message names the place in the file instead.
+   * Only for required settings. `in`: the group that requires this setting. `advice`: the part of the error message that explains a missing
+   * value. For a setting that a description file uses, the message names the place in the file instead.
    */
   readonly needed?: { readonly in: Need; readonly advice?: string };
 }
