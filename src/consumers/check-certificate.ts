@@ -157,9 +157,9 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * For each partition, count and digest of the live keys as they were after each of the recent events, in offset order. They are stored
-   * because a certificate states the values at an earlier offset, and may arrive after later events have been read. Each partition begins
-   * with one entry for the time before its first event, with no live keys.
+   * Count and digest of the live keys after each recent event, for each partition in offset order. The first entry of a partition has no
+   * live keys: it describes the time before the first event. The entries are needed because a certificate states the values at an earlier
+   * offset, and may arrive after later events have been read.
    */
   readonly #recent: Map<number, TallyAt[]>;
 
@@ -206,8 +206,8 @@ const POSITION_TOO_OLD: TallyUnavailable = {
 };
 
 /**
- * Minimum number of recent events of each partition after which count and digest of the live keys are stored, in `TableCheck`. If it is too
- * small, a certificate that arrives late is `not checked`. If it is too large, memory is wasted.
+ * Minimum number of recent events of each partition that {@link TableCheck} remembers. For each, it stores count and digest of the live
+ * keys after the event. If it is too small, a certificate that arrives late is `not checked`. If it is too large, memory is wasted.
  */
 const MIN_RETAINED = 10_000;
 

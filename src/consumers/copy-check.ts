@@ -7,11 +7,11 @@ import type { EventSummary } from './live-key-tracker.ts';
 /**
  * Verdict on a row (key and sequence) of a consumer's copy of a list:
  *
- * - `right`: the row has the sequence that its record had at the certificate, or that of a later event that created or changed the record;
- * - `stale`: the certificate counts the record, or a later event created or changed it, but the row has another sequence;
- * - `too many`: neither the certificate nor a later event has such a record, or an earlier row has the same key.
+ * - `right`: the certificate counts the record with the row's sequence, or a later event with this sequence created or changed the record.
+ * - `stale`: the row has another sequence, but the certificate counts the record, or a later event created or changed it.
+ * - `too many`: the certificate does not count the record, and no later event created or changed it. Also: an earlier row has the same key.
  *
- * A record that was deleted after the certificate is not `too many`: the copy may not have read the deletion yet.
+ * A row whose record was deleted after the certificate is not `too many`: the copy may not have read the deletion yet.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 

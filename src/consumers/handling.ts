@@ -92,10 +92,13 @@ export type Handling<T, R> = (
 ) => Observable<WorkOutcome<Handled<T, R>>>;
 
 /**
- * Returns a function that decodes a message and calls the handler once. If the handler fails, the outcome is a retry after a pause: a
- * random fraction of a bound that doubles with each attempt. A message that can't be decoded, or whose last attempt failed, is written to
- * the dead letters; without dead letters, the Observable errors with `VALUE_UNREADABLE` or the handler's error. Temporary failures of Kafka
- * and the registry are retried without limit; with other failures of theirs, the Observable errors.
+ * Returns a function that makes one attempt to handle a message: decodes it and calls the handler. Possible results:
+ *
+ * - If the handler succeeds, the message is done.
+ * - If the handler fails, the outcome is a retry after a pause: a random fraction of a bound that doubles with each attempt.
+ * - If the handler's last attempt fails, or the message can't be decoded, the message is written to the dead letters and is done. Without
+ *   dead letters, the Observable errors with the handler's error or with `VALUE_UNREADABLE`.
+ * - After a temporary failure of Kafka or the registry, the call to it is retried without limit. After a final one, the Observable errors.
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;
@@ -147,9 +150,12 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Throws the error for a message that could not be decoded. Usually this is `error` itself. If the registry refused the message's schema id
- * but has another schema of the topic, only this message is unreadable, and the error is `VALUE_UNREADABLE`. If the registry has no schema
- * of the topic, it may be the wrong registry: with `VALUE_UNREADABLE`, every message would become a dead letter.
+ * Throws the error for a message that could not be decoded.
+ *
+ * - If the registry refused the message's schema id, but has a schema of the topic: `VALUE_UNREADABLE`, because only this message is
+ *   unreadable.
+ * - Otherwise: `error` itself. If the registry has no schema of the topic, it may be the wrong registry. `VALUE_UNREADABLE` would then turn
+ *   every message into a dead letter.
  */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';

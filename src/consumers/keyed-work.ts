@@ -30,9 +30,12 @@ interface CompletedItem<E, R> {
 }
 
 /**
- * Processes a batch: items with different keys concurrently, items with the same key in order. Emits each item when it is done. Completes
- * when all are done or, after `halt$` has emitted, once no item is in progress. After an error no item is started; the error is emitted
- * once no item is in progress.
+ * Processes a batch and emits each item when it is done. Items with different keys are processed concurrently, items with the same key in
+ * order.
+ *
+ * - Completes when all items are done.
+ * - After `halt$` has emitted, no further item is started. Completes once no item is in progress.
+ * - After an error, no further item is started. Emits the error once no item is in progress.
  */
 export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
@@ -90,9 +93,15 @@ class Slots {
 }
 
 /**
- * The processing of one batch. An item is ready once all earlier items with the same key are done. A started item is in progress until it
- * is done or paused for a retry; after the pause it is ready again. A paused item holds no slot. The earliest ready item is started first,
- * so that the low watermark advances. After a halt or an error, ready and paused items stay undone.
+ * The processing of one batch. An item passes through these states:
+ *
+ * - Waiting: an earlier item with the same key is not done yet.
+ * - Ready: all earlier items with the same key are done. The ready item that is earliest in the batch is started first, so that the low
+ *   watermark advances.
+ * - In progress: the item holds a slot, until it is done or paused.
+ * - Paused before a retry: the item holds no slot. After the pause it is ready again.
+ *
+ * After a halt or an error, only items in progress are finished.
  */
 class BatchRun<E, R> {
   readonly #batch: KeyedWorkItems<E, R>;

@@ -64,9 +64,9 @@ const FIRST_SLOTS = 1_024;
 const FULLEST = 0.6;
 
 /**
- * Maps 64-bit hashes to numbers, by open addressing in typed arrays, outside of the heap that `--max-old-space-size` limits: a million keys
- * take 34 MB, where a Map of short strings takes 54 MB of the heap. Among a million keys, the probability that any two hashes collide is
- * one in thirty million.
+ * Maps 64-bit hashes to numbers. The table uses open addressing in typed arrays, whose memory `--max-old-space-size` does not limit. A
+ * million keys take 34 MB; a Map of short strings would take 54 MB of the heap. The probability that any two of a million keys have the
+ * same hash is one in thirty million.
  */
 export class KeyTable {
   #high = new Uint32Array(FIRST_SLOTS);

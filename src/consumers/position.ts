@@ -44,8 +44,9 @@ export function positionAfter(
 }
 
 /**
- * Resolves the begin `from` and the end `to` of a replay to an offset for each partition, as the topic is at this moment. If `to` is a
- * Date, its time is returned as `before`, because it must be compared with the timestamp of each message that is read.
+ * Returns the first and the end offset of a replay for each partition. They are determined from `from`, `to` and the topic's current
+ * offsets. If `to` is a Date, the end offsets are the current ends, and the result has the Date's time as `before`. The caller must compare
+ * `before` with the timestamp of each message that it reads.
  *
  * @throws CellarstreamError `POSITION` if the topic does not exist, a Date is invalid, or a position names a partition or an offset that
  * the topic does not have.

@@ -60,9 +60,11 @@ export interface ReplayOptions<T> extends Source<T> {
   /** Emits only messages with this key, or one of these keys; others are not decoded. Default all. */
   readonly key?: string | readonly string[];
   /**
-   * Order of messages. `arrival` (the default): in offset order within each partition, with no order between partitions. `time`: the
-   * messages that exist when the replay starts are merged across partitions by publish time; there is no order between the partitions for
-   * later messages.
+   * Order in which messages are emitted:
+   *
+   * - `arrival` (the default): in offset order within each partition. There is no order between partitions.
+   * - `time`: messages that exist when the replay starts are merged across partitions by publish time. Later messages are emitted as with
+   *   `arrival`.
    */
   readonly order?: 'arrival' | 'time';
   /** Called once, after every message of the range that existed at the start has been delivered. Not called after `stop$` has emitted. */
@@ -72,9 +74,10 @@ export interface ReplayOptions<T> extends Source<T> {
   /** Called before each retry pause while the registry is unavailable. Only a replay that does not end (`to: 'never'`) retries. */
   readonly onRetry?: (retry: Retry) => void;
   /**
-   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and with each later one. Each is
-   * passed on once the replay has delivered every event that the certificate describes, except events before `from`; later events may have
-   * been delivered too. Not called for certificates whose positions the replay does not reach.
+   * Called with the list's newest certificate, and with each later one. A certificate states count and digest of the list's records after a
+   * full scan. The call happens once the replay has delivered every event that the certificate describes. Events before `from` are not
+   * delivered; events after the certificate may have been delivered too. Not called for certificates whose positions the replay does not
+   * reach.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**

@@ -63,9 +63,10 @@ export interface SubscribeGroupOptions<T> {
   /** Called after each rebalance with the partitions assigned to this member. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
-   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one as it is
-   * published. A member has only some of the partitions, so compare the certificate's positions with the consumer group's committed
-   * offsets. If the callback throws, the member ends with that error.
+   * Called with the list's newest certificate, and with each later one as it is published. A certificate states count and digest of the
+   * list's records after a full scan. The member may not have handled all events that the certificate describes, and it has only some of
+   * the partitions. So compare the certificate's positions with the consumer group's committed offsets. If the callback throws, the member
+   * ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
@@ -164,8 +165,9 @@ interface MemberOptions<T> extends SubscribeGroupOptions<T> {
 }
 
 /**
- * A member of a consumer group. It runs until `stop$` emits, the subscriber unsubscribes, or a first failure occurs. Then it finishes the
- * handlers in progress, leaves the consumer group, closes the dead letters, and completes or, after a failure, errors with it.
+ * A member of a consumer group. It runs until `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried. Then it
+ * finishes the handlers in progress, leaves the consumer group and closes the dead letters. After that the Observable completes or, if
+ * there was a failure, errors with the first one.
  */
 class GroupMember<T, R> {
   readonly #options: MemberOptions<T>;

@@ -29,11 +29,12 @@ export interface TableOptions<Image>
   /** The topic to read. If only its name is given, the images are decoded as the API's JSON, which works for every list of every API. */
   readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
-   * Called with the result of comparing the table with a certificate (count and digest of the list's records after a full scan). This
-   * happens for the newest certificate and for each later one, once the table has applied every event that the certificate describes. The
-   * result is `not checked` if no comparison is possible, for example because the table has read too many later events before the
-   * certificate arrived. If this callback is set, the table needs more memory, for a hash of each key and for recent digests. If the
-   * callback throws, the table ends with that error.
+   * Called with the result of comparing the table with a certificate. A certificate states count and digest of the list's records after a
+   * full scan. The newest certificate and each later one are compared, once the table has applied every event that the certificate
+   * describes. The result is `not checked` if no comparison is possible, for example because the certificate arrived too late.
+   *
+   * With this callback the table needs more memory, for a hash of each key and for recent digests. If the callback throws, the table ends
+   * with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }
@@ -50,8 +51,9 @@ export interface Table<Image> {
   /** Number of records in the table. */
   readonly size: number;
   /**
-   * Number of messages ignored so far because they are outdated or duplicates: events whose `sequence` is not above the highest `sequence`
-   * read before in the same partition, and the tombstones that follow such events. Above 0 only if something is wrong with the topic.
+   * Number of messages ignored so far because they are outdated or duplicates. Events are ignored if their `sequence` is not above the
+   * highest `sequence` read before in the same partition. A tombstone is ignored if it follows such an event and has the same key. The
+   * number is above 0 only if something is wrong with the topic.
    */
   readonly dropped: number;
   /** Iterates over keys and records, in no particular order. */
@@ -198,8 +200,9 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event read in the partition, not counting tombstones, if that event was outdated (its sequence was not higher than that
-   * of an earlier event in the partition); otherwise null. A tombstone with this key that follows is outdated, too.
+   * Key of the last event read in the partition, if that event was outdated; otherwise null. Tombstones do not count as events here. An
+   * event is outdated if its sequence is not higher than that of an earlier event in the partition. A tombstone with the key `late` is
+   * outdated, too.
    */
   readonly late: string | null;
 }
@@ -207,11 +210,12 @@ interface Progress {
 const NOTHING: Progress = { sequence: -Infinity, late: null };
 
 /**
- * Returns a function that checks whether an event is newer than all earlier events of its partition; to be called with each event in order.
- * The sequence rises with every event; an event that does not raise it is a duplicate, or was written by a fenced writer.
+ * Returns a function that must be called with each event in order and returns whether the event is newer than all earlier ones of its
+ * partition. Each event should have a higher sequence than those before it. An event without a higher sequence is a duplicate, or was
+ * written by a fenced writer.
  *
- * A tombstone has no sequence: it is treated like the deletion right before it. If compaction has removed that deletion, the tombstone
- * counts as newest.
+ * A tombstone has no sequence: it gets the same result as the deletion right before it. If compaction has removed that deletion, the
+ * tombstone counts as newest.
  */
 function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
   const partitions = new Map<number, Progress>();

@@ -83,8 +83,9 @@ function fullName({ name, namespace }: RecordSchema): string {
 }
 
 /**
- * A logical type for decoding only: encoding throws. It can be resolved only from a writer's type of the same logical type. With any other
- * writer's type, avsc fails to create the resolver; otherwise it would return that type's raw values, such as the bytes of a decimal.
+ * A logical type that can be decoded but not encoded: encoding throws. Values can be read only if the writer's type is the same logical
+ * type. For any other writer's type, creating the decoder fails. Without this check, avsc would return raw values, such as the bytes of a
+ * decimal.
  */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
@@ -135,8 +136,12 @@ export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
 export const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
 /**
- * Type of a topic's values, derived from the end of the topic's name. `.order-status-changes`: status changes of orders of the built-in
- * API. Any other `-status-changes`: status changes. `.dead-letters`: dead letters. Any other name: change events as JSON.
+ * Type of a topic's values, derived from the end of the topic's name:
+ *
+ * - `.order-status-changes`: status changes of orders of the built-in API;
+ * - any other name that ends with `-status-changes`: status changes;
+ * - `.dead-letters`: dead letters;
+ * - any other name: change events, with the images as JSON.
  */
 export type ValueIn<Name extends string> = Name extends `${string}.order-status-changes`
   ? OrderStatusChange

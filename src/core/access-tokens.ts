@@ -37,7 +37,7 @@ export interface AccessTokensOptions {
 const RENEW_AT = 0.8;
 /**
  * Maximum time to wait for the response of the server that issues the tokens, in ms. If it is too small, requests to slow servers fail. If
- * it is too large, connecting to a broker fails, because a connection waits for the token and must be ready within 5 s.
+ * it is too large, connections to a broker fail: a connection must be ready within 5 s, including the wait for the token.
  */
 const WAIT_MS = 3_000;
 /**
@@ -47,9 +47,9 @@ const WAIT_MS = 3_000;
 const PAUSE_MS = 1_000;
 
 /**
- * Age up to which a token is used again after a server has refused it, in ms: some servers accept a token only a few seconds after it was
- * issued. If the age is too small, such a server refuses one new token after another. If it is too large, a token that is really invalid is
- * used for too long.
+ * Age in ms up to which a token is still used after a server has refused it. The refusal may be temporary: some servers accept a token only
+ * a few seconds after it was issued. If the age is too small, such a server refuses one new token after another. If it is too large, a
+ * token that is really invalid is used for too long.
  */
 const YOUNG_MS = 6_000;
 

@@ -61,9 +61,9 @@ const DEFAULT_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 86_400_000;
 
 /**
- * Creates a source of access tokens that uses the client credentials grant. The client authenticates with HTTP Basic. As long as no token
- * has been granted, a request whose client the endpoint refuses is repeated with the secret in the form body. Once a method has worked,
- * only that method is used.
+ * Creates a source of access tokens that uses the client credentials grant. The client first authenticates with HTTP Basic. If the endpoint
+ * refuses the client, the request is repeated with the secret in the form body. Once one of these methods has worked, only that method is
+ * used.
  *
  * Errors are CellarstreamErrors with the code `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
  */
@@ -94,11 +94,11 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
- * @param hasGranted Whether the endpoint has granted a token before. If it has, a response that is neither a token nor an error of OAuth (a
- * 404, a web page) is a temporary error.
+ * @param hasGranted Whether the endpoint has granted a token before. If so, a response that is neither a token nor an OAuth error (a 404, a
+ * web page) is a temporary error.
  * @param now Current time, in epoch ms.
- * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client, or may have: error
- * `invalid_client`, status 401 or 403, or a 400 with an OAuth error code that has no other meaning here.
+ * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or probably did so. The signs are
+ * the OAuth error `invalid_client`, status 401 or 403, and a 400 with an OAuth error that is not known to mean anything else.
  */
 async function requestToken(
   endpoint: TokenEndpoint,
@@ -207,9 +207,14 @@ function serverMessage(value: unknown, { clientSecret }: ClientCredentials): str
 }
 
 /**
- * Returns the lifetime of an access token, in ms, at most {@link MAX_LIFE_MS}: the smallest positive value of up to three. The first is
- * `expires_in` of the response, in seconds (some servers send it as text). If the token is a JWT, the second and third are the time from
- * its `iat` to its `exp`, and from the local time to its `exp`. Without a positive value: {@link DEFAULT_LIFE_MS}.
+ * Returns the lifetime of an access token, in ms. It is the smallest of these values; values that are missing or not positive are ignored:
+ *
+ * - `expires_in` of the response, which is in seconds (some servers send it as text);
+ * - the time from `iat` to `exp`, if the token is a JWT;
+ * - the time from now to `exp`, if the token is a JWT;
+ * - {@link MAX_LIFE_MS}.
+ *
+ * If none of the first three is positive, it is {@link DEFAULT_LIFE_MS}.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
   const claims = claimsOf(token);

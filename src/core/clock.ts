@@ -2,9 +2,9 @@ import { asyncScheduler } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 
 /**
- * Scheduler whose clock never goes back. Its time is that of the machine's clock at the start of the process plus the monotonic time since
- * then, in epoch ms. Adjustments of the machine's clock (NTP) after the start do not affect it, so it is used to measure intervals. As its
- * times are epoch times, a later process can compare stored ones with its own.
+ * Scheduler whose clock never goes back. Its time is the machine's clock at the start of the process plus the monotonic time since then, in
+ * epoch ms. Later adjustments of the machine's clock (NTP) do not affect it, so it is suitable for measuring intervals. Stored times can be
+ * compared with those of a later process, because both are epoch times.
  */
 export const steadyScheduler: SchedulerLike = {
   now: () => performance.timeOrigin + performance.now(),

@@ -142,10 +142,11 @@ export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 4
 /**
  * Whether an error is temporary, so that a retry may succeed. Only this function and {@link isRetryableAtApi} decide that.
  *
- * `canPass` in the context makes any CellarstreamError temporary (true) or final (false). Without it the code decides. `API_STATUS` is
- * temporary if its `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final,
- * because they usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others
- * are bugs, and final.
+ * - CellarstreamErrors with `canPass` in the context: temporary if it is true, final if it is false.
+ * - Other CellarstreamErrors with the code `API_STATUS`: temporary if the HTTP status concerns the server's state and not the request (5xx,
+ *   408, 409, 423, 425, 429). A 404 and redirects are final, because they usually last.
+ * - All other CellarstreamErrors: the code decides.
+ * - Errors of other classes: temporary if they are network errors of Node, `fetch` or undici. All others are bugs, and final.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
@@ -156,8 +157,8 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Whether an error of a request to the API is temporary. In addition to the errors that {@link isRetryable} accepts, redirects and 404 are
- * temporary, because gateways send them while the API behind them is being replaced; `canPass: false` in the context makes them final.
+ * Whether an error of a request to the API is temporary. Accepts all errors that {@link isRetryable} accepts. Also accepts redirects and
+ * 404, unless the context has `canPass: false`: gateways send them while the API behind them is being replaced.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;

@@ -6,10 +6,11 @@ import { proxiedConnections } from './proxied-connections.ts';
 import type { Proxies } from './proxies.ts';
 
 /**
- * How long one address of a host may take to accept a connection before the next address is tried, in ms. If it is too small, slow
- * connections fail: with Node's default of 250 ms, a host with several addresses and a longer round trip can't be reached; below about
- * 1,500 ms, a connection fails if its first SYN is lost, because the SYN is sent again after 1 s. If it is too large, addresses without a
- * route use up the connect timeout.
+ * How long one address of a host may take to accept a connection before the next address is tried, in ms. If it is too large, addresses
+ * without a route use up the connect timeout. If it is too small, slow connections fail:
+ *
+ * - Below the round-trip time, a host with several addresses can't be reached. Node's default is only 250 ms.
+ * - Below about 1,500 ms, a connection fails if its first SYN is lost, because the SYN is sent again only after 1 s.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
 

@@ -13,9 +13,11 @@ export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
 }
 
 /**
- * Returns the error for an HTTP request without a response. For TLS failures it is that of {@link tlsError}. Otherwise its code is the
- * server's `unreachable`, and its message has a hint if the port may expect TLS instead of plain text, or plain text instead of TLS. Errors
- * for the status of a response of the API are made by `statusError` (`streams/http/http.ts`).
+ * Returns the error for an HTTP request without a response.
+ *
+ * - TLS failures: the error of {@link tlsError}.
+ * - All other failures: an error whose code is the server's `unreachable`. Its message has a hint if the request used TLS and the port may
+ *   expect plain text, or the other way round.
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;

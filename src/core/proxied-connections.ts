@@ -17,13 +17,15 @@ interface ProxiedOptions {
 }
 
 /**
- * Creates a dispatcher that connects through the configured proxies, or directly to servers for which {@link proxyFor} chooses none. A
- * server is reached through a tunnel, even at an `http://` address: a proxy's cache can't respond to requests in a tunnel. Many proxies,
- * such as Squid with its default settings, allow tunnels only to TLS ports. If the proxy refuses the tunnel to an `http://` server, this
- * request and all later ones to that server are sent to the proxy with absolute URLs.
+ * Creates a dispatcher that connects through the configured proxies. It connects directly to servers for which {@link proxyFor} chooses no
+ * proxy.
  *
- * undici's `EnvHttpProxyAgent` (7.30) can use tunnels or absolute URLs but does not fall back from tunnels to absolute URLs, reads
- * `process.env`, has no time limit for CONNECT, and reports a refusal as an aborted request.
+ * Through a proxy, each server is reached by a tunnel (CONNECT). This includes `http://` servers, because a proxy's cache can't respond to
+ * requests in a tunnel. Many proxies, such as Squid by default, allow tunnels only to TLS ports. If the proxy refuses a tunnel to an
+ * `http://` server, this request and all later ones to that server are sent with absolute URLs instead.
+ *
+ * undici's `EnvHttpProxyAgent` (7.30) is not used: it does not fall back from tunnels to absolute URLs, and reads `process.env`. Its
+ * CONNECT has no time limit, and a refusal is reported as an aborted request.
  */
 export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
@@ -96,10 +98,12 @@ function absolute(
 }
 
 /**
- * Wraps the handler of a request that is sent to the proxy with an absolute URL. If the response comes from the proxy itself and not from
- * the server, the request fails with a {@link ProxyError}. Two responses count as the proxy's own: a 407, and a 403 that is not JSON and
- * arrives before any response of the server. Absolute URLs are used only after the proxy has refused a tunnel to the server, so its rules
- * probably cause this 403 too.
+ * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the
+ * response seems to come from the proxy itself. These responses do:
+ *
+ * - a 407;
+ * - a 403 that is not JSON, if the server has not responded before (see `reached`). The proxy has refused a tunnel to this server before,
+ *   so it probably refuses the request, too.
  *
  * @param origin Origin of the server.
  * @param reached Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.)

@@ -66,9 +66,13 @@ export function portOf({ protocol, port }: Pick<ProxyTarget, 'protocol' | 'port'
 }
 
 /**
- * Whether `NO_PROXY` excludes a server from the use of proxies. The items of `noProxy` are separated by commas or spaces. An item is `*`
- * (every server), a host including all its subdomains (`example.com`, `.example.com` and `*.example.com` mean the same), an IP address, or
- * a range of addresses (`10.0.0.0/8`). An item `host:port` excludes only that port.
+ * Whether `NO_PROXY` excludes a server from the use of proxies. The items of `noProxy` are separated by commas or spaces:
+ *
+ * - `*`: every server;
+ * - a host, including all its subdomains: `example.com`, `.example.com` and `*.example.com` mean the same;
+ * - an IP address;
+ * - a range of IP addresses, such as `10.0.0.0/8`;
+ * - one of these except `*`, followed by `:` and a port: excludes only that port. IPv6 addresses are then written in brackets.
  */
 export function isDirect(target: ProxyTarget, noProxy: string): boolean {
   const host = plainHost(target.hostname);

@@ -23,9 +23,13 @@ export const PAUSES = {
    */
   groupOffsets: { firstMs: 250, maxMs: 250 },
   /**
-   * Pauses before a larger step is repeated after a temporary error: a check at the start of an instance, the claim of an account, the
-   * restart of a task or of a reader of a topic, a call by a member of a consumer group or by a replay that does not end, a write to the
-   * ledger.
+   * Pauses before a larger step is repeated after a temporary error. These steps are:
+   *
+   * - a check at the start of an instance;
+   * - the claim of an account;
+   * - the restart of a task or of a reader of a topic;
+   * - a call by a member of a consumer group, or by a replay that does not end;
+   * - a write to the ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
@@ -89,9 +93,9 @@ export const KAFKA_LIMITS = {
  */
 export const LASTING_MS = {
   /**
-   * How long an operation is retried while the brokers report that too few of them are available (`COORDINATOR_NOT_AVAILABLE`,
-   * `NOT_ENOUGH_REPLICAS`), in ms. After that the error is final. If it is too small, transactions fail during the election of a partition
-   * leader. If it is too large, the log reports late why nothing is published.
+   * How long an operation is retried while the brokers report that too few of them are available, in ms. After that the error is final.
+   * Kafka's errors for this are `COORDINATOR_NOT_AVAILABLE` and `NOT_ENOUGH_REPLICAS`. If it is too small, transactions fail during the
+   * election of a partition leader. If it is too large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
   /**
@@ -100,21 +104,25 @@ export const LASTING_MS = {
    */
   unknownTopic: 5_000,
   /**
-   * How long brokers may refuse the OAuth tokens with which this process logs in, in ms, until the refusal counts as final. A broker
-   * refuses valid tokens, too, until it has fetched the key with which the identity provider signs them.
+   * How long brokers may refuse this process's OAuth tokens before the refusal counts as final, in ms. It applies until a broker has
+   * accepted a token of this process. A broker also refuses valid tokens until it has fetched the key with which the identity provider
+   * signs them.
    */
   refusedToken: 15_000,
   /**
-   * How long brokers that have accepted an OAuth token of this process may refuse its tokens, in ms, until the refusal counts as final.
-   * Longer than `refusedToken`, which applies before the first acceptance: the cause is more likely the identity provider than a setting.
+   * How long brokers may refuse this process's OAuth tokens before the refusal counts as final, in ms. It applies once a broker has
+   * accepted a token of this process; before that, `refusedToken` applies. It is longer than `refusedToken`, because the cause is then
+   * probably the identity provider and not a setting.
    */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Maximum number of consecutive retries of a fetch from a topic, some eight seconds in all. It applies while brokers report that the topic
- * does not exist and, for readers with `retriesOutages: false`, while the requested broker reports that it does not lead the partition. If
- * it is too small, fetching fails for a new topic and during the election of a partition leader.
+ * Maximum number of consecutive retries of a fetch from a topic. They take some eight seconds in all. If it is too small, fetching fails
+ * for a new topic and during the election of a partition leader. The limit applies in two cases:
+ *
+ * - Brokers report that the topic does not exist.
+ * - The requested broker reports that it does not lead the partition, and the reader has `retriesOutages: false`.
  */
 export const FETCH_RETRIES = 5;
 
@@ -138,9 +146,9 @@ export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
 }
 
 /**
- * Returns a function that measures how long a failure has lasted. The function has to be called after each attempt with whether the failure
- * occurred. It returns the time since the first of the consecutive failures, in ms: 0 at the first failure, and 0 after an attempt without
- * the failure.
+ * Returns a function that measures how long a failure has lasted. Call the function after each attempt, with whether the attempt failed in
+ * this way. It returns the time since the first of the consecutive failures, in ms. It returns 0 at the first failure, and 0 after an
+ * attempt without the failure.
  *
  * @param now Returns the time of a monotonic clock, in ms.
  */

@@ -41,14 +41,12 @@ const INVALID_CERTIFICATE = new Set([
 ]);
 
 /**
- * Returns the error for a failed TLS connection. Undefined if the failure does not concern TLS.
+ * Returns the error for a failed TLS connection; undefined if the failure does not concern TLS. The code depends on what must change:
  *
- * The code is `TLS_REFUSED`, which is final, if a setting or a file of this process must change; settings and files are read only at the
- * start. The causes are an unknown authority, a certificate for another host, a port without TLS, and a client certificate that is missing
- * or refused.
- *
- * The code is the server's `unreachable`, which is retried, if the server must change. The causes are a certificate that has expired, is
- * not valid yet or is otherwise invalid, and other handshake failures.
+ * - A setting or a file of this process: `TLS_REFUSED`. This is final, because settings and files are read only at the start. The causes
+ *   are an unknown authority, a certificate for another host, a port without TLS, and a client certificate that is missing or refused.
+ * - The server: the server's `unreachable`, which is retried. The causes are a certificate that has expired, is not valid yet or is
+ *   otherwise invalid, and other handshake failures.
  */
 export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | undefined {
   const code = codeOf(error);
@@ -104,9 +102,9 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message for a TLS alert about the client's certificate. Undefined for other error codes, and for most alerts if there are no
- * settings for a client certificate. The alert `bad_certificate` counts as a missing certificate as well, because Java servers send it to a
- * client that presents no certificate.
+ * Returns the message for a TLS alert about the client's certificate; undefined for all other error codes. If there are no settings for a
+ * client certificate, returns a message only for an alert about a missing certificate, otherwise undefined. The alert `bad_certificate`
+ * counts as such an alert, because Java servers send it to a client that presents no certificate.
  */
 function clientMessage(
   code: string,

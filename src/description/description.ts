@@ -139,8 +139,8 @@ export interface StatusTableSubject {
    */
   readonly time: string | undefined;
   /**
-   * Whether the field `time` holds the time when the object was created. If so, it is used as the time of a status change only if the
-   * record did not contain the object before; for later changes the record's modification time is used.
+   * Whether the field `time` holds the time when the object was created. If true, `time` is used for a status change only if the object is
+   * new in the record. Later status changes of the object then have the record's modification time.
    */
   readonly isTimeOfNew: boolean;
 }
@@ -156,8 +156,12 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
 }
 
 /**
- * Returns the words that messages use for a list's total (the number of its records, as the API states it): the last name of the total's
- * JSON Pointer, the name of its header, or `the total of` and the path of the request for it. In all other cases: `the total`.
+ * Returns the words that messages use for a list's total (the number of its records, as the API states it):
+ *
+ * - a total in the response body: the last name of its JSON Pointer;
+ * - a total in a header: the name of the header;
+ * - a total that has a separate request: `the total of` and the path of that request;
+ * - all other cases: `the total`.
  */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';

@@ -69,9 +69,9 @@ export function canProveAbsence(list: ListDescription, isSorted = true): boolean
 }
 
 /**
- * Whether full scans reach the level `anchored` (evidence that the whole list was read: each page contained an unchanged record that was
- * read before) only if the list is sorted by its key. True for lists whose pages overlap and that are not polled. Polled lists need no
- * order, because polls find the records that move to another page during a scan.
+ * Whether full scans reach the level `anchored` only if the list is sorted by its key. At this level, each page contained an unchanged
+ * record that was read before, which is evidence that the whole list was read. True for lists whose pages overlap and that are not polled.
+ * Polled lists need no order, because polls find the records that move to another page during a scan.
  */
 export function needsKeyOrder(list: ListDescription): boolean {
   return readingRules(list).overlaps && list.dates === undefined;

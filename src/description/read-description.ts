@@ -135,8 +135,9 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * Converts a zod issue to problems. For a value that suits no alternative of a union, returns the problems of the first alternative that
- * objects only to parts within the value; without such an alternative, one problem for the whole value.
+ * Converts a zod issue to problems. This matters for a value that suits no alternative of a union. The result is then the problems of the
+ * first alternative that objects only to parts within the value. If every alternative objects to the whole value, the result is one problem
+ * for the whole value.
  */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
@@ -160,8 +161,11 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the place of a problem in the file, as a character position. It is the position of the value at `path` or, with `isKey`, of the
- * last key in `path`. If the file lacks that value or key, it is the position of the last part of `path` that exists.
+ * Returns the place of a problem in the file, as a character position.
+ *
+ * - By default: the position of the value at `path`.
+ * - With `isKey`: the position of the last key in `path`.
+ * - If the file lacks that value or key: the position of the last part of `path` that exists.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;

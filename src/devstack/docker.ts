@@ -141,9 +141,11 @@ async function startContainer(
 }
 
 /**
- * Whether the Docker engine's host, as testcontainers names it, is this machine. For this machine, the name is `localhost` or, if this
- * process runs in a container, the address of Docker's bridge. Whether an address belongs to this machine is tested by listening on it;
- * Node's list of network interfaces can't be used, because it lacks a bridge to which no container is attached.
+ * Whether the Docker engine runs on this machine. `host` is the engine's host, as testcontainers names it. For this machine it is
+ * `localhost` or, if this process runs in a container, the address of Docker's bridge.
+ *
+ * An address belongs to this machine if this process can listen on it. Node's list of network interfaces can't be used: it lacks a bridge
+ * to which no container is attached.
  */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;

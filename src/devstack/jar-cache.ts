@@ -128,8 +128,10 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves the folder `fresh` to the path `folder` in the cache. If another process has put a complete folder there meanwhile, that one stays,
- * and `fresh` stays where it is. If the folder there is incomplete, it is first moved into the folder `discard`, which the caller deletes.
+ * Moves the folder `fresh` to the path `folder` in the cache. Another process may have put a folder there meanwhile:
+ *
+ * - If that folder is complete, it stays, and `fresh` stays where it is.
+ * - If that folder is incomplete, it is first moved into the folder `discard`, which the caller deletes.
  */
 export async function installFolder(
   fresh: string,

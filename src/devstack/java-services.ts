@@ -58,9 +58,9 @@ export async function startOnJava(
 const MADE_BY = 'java-version.txt';
 
 /**
- * Creates the class archives (JEP 350) of Kafka and the registry, with which they start in half the time. For this purpose, both are
- * started and stopped once, which takes about ten seconds. Does nothing if archives of the same Java version exist. A failure is not thrown
- * but reported to `options.onProgress`, because the servers also start without archives.
+ * Creates the class archives (JEP 350) of Kafka and the registry, which halve their start times. To create them, both are started and
+ * stopped once, which takes about ten seconds. Does nothing if archives of the same Java version exist. A failure is only reported to
+ * `options.onProgress`, because the servers also start without archives.
  */
 async function archiveClasses(
   jars: Jars,

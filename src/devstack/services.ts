@@ -20,8 +20,8 @@ interface ServiceControl {
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Sends SIGTERM for a graceful shutdown; a broker of a cluster first hands the leadership of its partitions to other brokers. Resolves
-   * once the process has ended, which a paused server does only after `resume`. Port and data are retained for the next start.
+   * Shuts the server down with SIGTERM, and resolves once its process has ended. A broker of a cluster first hands the leadership of its
+   * partitions to other brokers. A paused server ends only after `resume`. Port and data are retained for the next start.
    */
   stop(): Promise<void>;
 }

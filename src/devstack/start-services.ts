@@ -19,16 +19,18 @@ const CACHED = { found: true, reason: undefined } as const;
 /**
  * Returns a Kafka and a schema registry from the first of these sources that is available:
  *
- * - The servers named in the options, without a test whether they respond.
- * - Docker containers, if a Docker engine responds and testcontainers is installed. If they can't be started, the next source is used.
- *   Containers are skipped with the option `versions` (images have fixed versions), and with the environment variable `SERVICES` set to
- *   `java`. If they are not skipped and the variable is `docker`, no source after this one is tried.
+ * - The servers named in the options. It is not tested whether they respond.
+ * - Docker containers, if a Docker engine responds and testcontainers is installed. If the containers can't be started, the next source is
+ *   used. Containers are skipped with the option `versions`, because images have fixed versions.
  * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
+ *
+ * The environment variable `SERVICES` limits the choice if the options name no servers. With `java`, containers are skipped. With `docker`,
+ * JVMs are not tried, unless the option `versions` is set.
  *
  * Resolves once the servers that it started respond. `stop`, or the end of this process in any way, removes them and their data.
  *
- * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has another value.
- * `SERVICES` if no source is available, or the last one fails.
+ * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has a value other
+ * than `docker` and `java`. `SERVICES` if no source is available, or the last source that was tried fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];

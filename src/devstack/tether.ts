@@ -21,8 +21,12 @@ export interface TetherCommand {
 }
 
 /**
- * Message from the helper process to the launcher. The first message is `folder`, with the path of the temporary folder; or, if the helper
- * process can't start, `failed` with id 0. The response to a command is `failed`, or `started` and later, when its program ends, `exited`.
+ * Message from the helper process to the launcher:
+ *
+ * - `folder`: the first message. It has the path of the temporary folder.
+ * - `started`: the program of the command `id` runs.
+ * - `exited`: that program has ended.
+ * - `failed`: the command `id` could not be executed. With id 0, instead of `folder`: the helper process can't start.
  */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
@@ -34,8 +38,8 @@ export type TetherEvent =
 const GRACE_MS = 5_000;
 
 /**
- * The helper process, which starts programs on command. When the launcher ends or disconnects, after SIGTERM, SIGINT or SIGHUP, and after
- * an uncaught error, it stops the programs, deletes the folder with their logs and data, and exits.
+ * The helper process, which starts programs on command. It ends when the launcher ends or disconnects, on SIGTERM, SIGINT or SIGHUP, and
+ * after an uncaught error. Before it exits, it stops the programs and deletes the folder with their logs and data.
  */
 class Helper {
   readonly #folder: string;

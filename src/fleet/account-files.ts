@@ -16,8 +16,8 @@ export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
  * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose
- * configuration (or error) is the same as before is emitted as the same object. While the folder can't be read, its last known contents
- * stay in effect. If the folder can't be read at the start, the observable errors with `SETTINGS`.
+ * configuration or error has not changed is emitted as the same object. If the folder can't be read at the start, the Observable errors
+ * with `SETTINGS`. If it can't be read later, its last known contents stay in effect.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },

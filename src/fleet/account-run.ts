@@ -25,8 +25,9 @@ export interface AccountRunOptions {
   /** Messages to commit in the same transactions as the account's claim and its release. */
   readonly ledgerMessages: LedgerSideMessages;
   /**
-   * Called when restoring the images or serving the account has ended, which changes {@link AccountRun.phase}, and when the pause after a
-   * failure is over. Not called for the other changes of the phase, which the methods of {@link AccountRun} make at once.
+   * Called when {@link AccountRun.phase} has changed because an asynchronous step has ended: restoring the images, or serving the account.
+   * Also called when the pause after a failure is over. Not called for phase changes that the methods of {@link AccountRun} make before
+   * they return.
    */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
@@ -56,12 +57,14 @@ const SNAPSHOT_WEIGHT = 0.5;
 const START_TIMEOUT_MS = 15_000;
 
 /**
- * Restores, claims, serves and releases one account at this instance.
+ * Restores, claims, serves and releases one account at this instance. The phase begins as `nothing`. These calls and events change it:
  *
- * The phase begins as `nothing`. {@link warm} leads to `warming` and, when the images are restored or restoring has failed, to `warm`.
- * {@link claim} leads from `nothing` or `warm` to `running`. {@link release} leads from `running`, and {@link stop} from `running` or
- * `warming`, to `stopping` and then to `nothing`; {@link stop} leads from `warm` directly to `nothing`. An error while the account is
- * served leads to `nothing`. Calls that do not fit the phase are ignored.
+ * - {@link warm}: from `nothing` to `warming`. It becomes `warm` when the images are restored or restoring has failed.
+ * - {@link claim}: from `nothing` or `warm` to `running`. An error while the account is served leads to `nothing`.
+ * - {@link release}: from `running` to `stopping`, and then to `nothing`.
+ * - {@link stop}: from `running` or `warming` to `stopping`, and then to `nothing`; from `warm` directly to `nothing`.
+ *
+ * Calls in any other phase are ignored.
  */
 export class AccountRun {
   readonly #options: AccountRunOptions;
@@ -232,8 +235,9 @@ export class FinalPolls {
   };
 
   /**
-   * Starts the final polls on subscription. Emits once, as soon as each list that was polled before has been polled again and the results
-   * are published, or after {@link FINAL_POLL_TIMEOUT_MS}. Emits at once if no list was polled before.
+   * Starts the final polls on subscription, and emits once when they are done. That is when each list that was polled before has been
+   * polled again and the results are published. Emits after {@link FINAL_POLL_TIMEOUT_MS} at the latest, and at once if no list was polled
+   * before.
    */
   readonly pollAll$ = new Observable<unknown>((subscriber) => {
     this.#waiting = new Set(this.#lists);

@@ -16,8 +16,8 @@ export interface ServeOptions extends Required<
 }
 
 /**
- * Maximum number of lists that are being opened at the same time, above which further lists wait. An account's first list never waits. If
- * it is too large, restores compete for disk and network. If it is too small, accounts start slowly.
+ * Maximum number of lists that are opened at the same time; further lists wait. An account's first list counts but never waits. If the
+ * number is too large, restores compete for disk and network. If it is too small, accounts start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
 /**

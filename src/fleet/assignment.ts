@@ -30,28 +30,33 @@ export interface AssignmentOptions {
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Deviation of a member's load from the mean load that is tolerated, as a fraction of the mean. A rebalance moves no account between two
- * members whose deviations are both within it. An account without an owner goes to a member that has its images if that member's load
- * exceeds the lowest one by no more than this fraction of the mean.
+ * Tolerated deviation of a member's load from the mean load, as a fraction of the mean. It has two uses:
+ *
+ * - A rebalance moves no account between two members whose deviations are both within it.
+ * - An account without an owner goes to a member that already has its images, if that member's load is low enough. The load may exceed the
+ *   lowest load of a member with the account's file by at most this fraction of the mean.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * Largest weight of an account that may move from one member to another, as a fraction of the difference of their loads. If it is too
- * large, a move nearly swaps the two loads, and the next small change of a weight moves the account back.
+ * Largest weight of an account that may move from one member to another, as a fraction of the difference between the two members' loads. If
+ * it is too large, a move nearly swaps the two loads. The next small change of a weight then moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 /** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
 /**
- * Minimum improvement for which accounts move while the members stay the same, as a fraction of a member's deviation from the mean load. At
- * 0.25, moves must reduce the deviation of a member that is out of balance from 0.4 to 0.3 or less; otherwise no account moves.
+ * Minimum improvement for which accounts move while the members stay the same. The moves must reduce the deviation of some member that is
+ * out of balance by at least this fraction of that deviation. At 0.25, for example, they must reduce a deviation of 0.4 to 0.3 or less. If
+ * it is too small, accounts move for little benefit. If it is too large, uneven loads stay.
  */
 const MIN_IMPROVEMENT = 0.25;
 
 /**
- * Assigns accounts to members. An account stays with its current owner if that member still has the account's file. An account without such
- * an owner goes to a member that has its file and a small load, preferably one that also has its images. Then, if `mayMove`, accounts move
- * away from the most loaded members until the loads are balanced or no move improves them.
+ * Assigns accounts to members, in this order:
+ *
+ * - An account whose current owner still has the account's file stays with that owner.
+ * - Every other account goes to a member that has its file and a small load, preferably to one that also has its images.
+ * - If `mayMove`: accounts move away from the most loaded members until the loads are balanced or no move improves them.
  *
  * Deterministic: the order of `members` does not matter.
  */
@@ -92,8 +97,8 @@ function assignedLoads({ members, weights, mayMove }: AssignmentOptions): Loads 
 }
 
 /**
- * Returns the member that has the account's file and to which the account was assigned last, that is, in the newest generation; undefined
- * if there is none. If this applies to several members according to their metadata, returns the first of them by id.
+ * Returns the member to which the account was assigned last (in the newest generation). Members without the account's file are left out.
+ * Undefined if no member is left. If several members state the same generation, returns the first of them by id.
  */
 function currentOwner(account: string, members: readonly Candidate[]): Candidate | undefined {
   const holders = members.filter(
@@ -139,9 +144,11 @@ function nextMove(members: readonly Candidate[], loads: Loads) {
 }
 
 /**
- * Returns the account whose move from member `from` to member `to` makes the two members' loads most equal. Among several such accounts,
- * prefers one whose images `to` has restored. Undefined if no account fits: `to` must have the account's file, and the account's weight
- * must not exceed {@link MAX_MOVE_SHARE} of the load difference.
+ * Returns the best account to move from member `from` to member `to`: the one whose move makes the two members' loads most equal. Among
+ * equally good accounts, prefers one whose images `to` has restored.
+ *
+ * Only accounts whose file `to` has are considered, and whose weight is at most {@link MAX_MOVE_SHARE} of the load difference. Undefined if
+ * there is none.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);

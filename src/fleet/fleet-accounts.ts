@@ -26,9 +26,9 @@ export interface FleetAccountsOptions extends SharedByAccounts {
 const QUARANTINED_WEIGHT = 0.01;
 
 /**
- * The accounts of one instance. An account is added when it is assigned to this instance and has a valid file. It is removed once it has
- * stopped because it is not assigned to this instance any more, or because its file was changed or removed. If the changed file is valid,
- * the account is then added again.
+ * The accounts of one instance. An account is added when it is assigned to this instance and has a valid file. It is stopped if it is not
+ * assigned to this instance any more, or if its file was changed or removed. Once it has stopped for one of these reasons, it is removed.
+ * If the changed file is valid, the account is then added again.
  */
 export class FleetAccounts {
   readonly #options: FleetAccountsOptions;
@@ -177,8 +177,9 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the digests of the API keys of the accounts `configured`, by account name. If this instance is leaving the fleet, returns those
-   * of all accounts that have not stopped here yet instead, so that no other account with one of these API keys is served meanwhile.
+   * Returns the digests of API keys, by account name. Normally these are the API keys of the accounts `configured`. While this instance is
+   * leaving the fleet, they are those of all accounts that have not stopped here yet, so that no other account with the same API key is
+   * served meanwhile.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     const configs = this.#isLeaving
@@ -218,8 +219,9 @@ export class FleetAccounts {
   }
 
   /**
-   * Deletes accounts from `#assignedSince` that have stopped here and are not assigned to this instance, and marks their folders as unused.
-   * If the member metadata still reported these accounts as owned, the leader would assign them to this instance again.
+   * Deletes entries of `#assignedSince` and marks the accounts' folders as unused. This concerns accounts that have stopped here and are
+   * not assigned to this instance. Otherwise the member metadata would still report them as owned, and the leader would assign them to this
+   * instance again.
    */
   #forgetOthers(): void {
     for (const account of this.#assignedSince.keys()) {
