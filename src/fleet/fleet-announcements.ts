@@ -69,8 +69,8 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Writes a report on this instance's accounts to the fleet's topic when the accounts have changed. At regular intervals, compares the
-   * accounts with the instance's last report, and writes a new report if {@link isReportable} says so. The observable emits nothing.
+   * Writes reports on this instance's accounts to the fleet's topic. At regular intervals, compares the accounts with the instance's last
+   * report, and writes a new report if {@link isReportable} says so. The observable emits nothing.
    *
    * @param report Returns the report that describes the accounts now.
    * @param onError Called when a report can't be written. The next attempt follows at the next interval.

@@ -41,7 +41,7 @@ const REPORT = z.object({
 });
 
 /**
- * Message in the fleet's topic with the state of an instance's accounts. A fenced instance can still write reports. Therefore they are used
+ * Message in the fleet's topic with the state of an instance's accounts. A fenced instance can still write reports. So reports are used
  * only for load balancing, for what operators see, and for the check whether an account outside of the fleet has the same topics as an
  * account of the fleet.
  */

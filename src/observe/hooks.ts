@@ -33,8 +33,8 @@ export interface Progress {
   /** Number of records that the snapshot has read so far. */
   readonly read: number;
   /**
-   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. When a snapshot is resumed, the
-   * number is unknown until the next page; until then `total` is the number of published records, but at least `read`.
+   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. When a snapshot is
+   * resumed, and until its next page, `total` is the number of published records, but at least `read`.
    */
   readonly total: number;
   readonly done: boolean;
