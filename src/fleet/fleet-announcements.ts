@@ -50,11 +50,13 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns functions that create messages for the fleet's topic: `claimMessages` announces that the account is claimed (`runs`), and
-   * `releaseMessages` that it is released (`released`). The account's ledger writes these messages in the transactions of the claim and of
-   * the release.
+   * Returns functions that create this account's messages for the fleet's topic. The account's ledger writes the messages in its
+   * transactions:
    *
-   * @param claim Called by `claimMessages`; returns the details of the claim.
+   * - `claimMessages`: the message `runs`, in the transaction of the claim;
+   * - `releaseMessages`: the message `released`, in the transaction of the release.
+   *
+   * @param claim Returns the details of the claim. Called by `claimMessages`.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;
@@ -67,8 +69,8 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Compares this instance's accounts with the instance's last report in the fleet's topic at regular intervals, and writes a new report if
-   * {@link isReportable} says so. Emits nothing.
+   * Writes reports on this instance's accounts to the fleet's topic. At regular intervals, compares the accounts with the instance's last
+   * report, and writes a new report if {@link isReportable} says so. The observable emits nothing.
    *
    * @param report Returns the report that describes the accounts now.
    * @param onError Called when a report can't be written. The next attempt follows at the next interval.

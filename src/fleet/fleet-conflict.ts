@@ -24,9 +24,9 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 }
 
 /**
- * Throws if an account that is to be served outside of a fleet has the same topics as an account of a running fleet. The two accounts have
- * different transactional ids, so their instances would not fence each other, and each change would be published twice. Does nothing
- * without permission to read the fleet's Kafka group.
+ * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet. Otherwise each change would be
+ * published twice: the two accounts have different transactional ids, so their instances would not fence each other. Does nothing without
+ * permission to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */

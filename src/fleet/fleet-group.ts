@@ -34,9 +34,9 @@ const REBALANCE_DEADLINE_MS = 12_000;
 const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Reads the state of a fleet's Kafka group from the group's coordinator. If a rebalance is running, first waits for its end, at most
- * {@link REBALANCE_DEADLINE_MS}; if the rebalance lasts longer, the result has no members and no assignment. Members whose metadata this
- * version can't decode are left out.
+ * Reads the state of a fleet's Kafka group from the group's coordinator. Waits for the end of a running rebalance, for at most {@link
+ * REBALANCE_DEADLINE_MS}. If the rebalance lasts longer, the result has no members and no assignment. Members whose metadata this version
+ * can't decode are left out.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

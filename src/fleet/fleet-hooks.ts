@@ -13,18 +13,24 @@ export interface FleetHooks {
     accounts: number;
   }) => void;
   /**
-   * Called when this instance begins a step with an account: `claim` (becomes its owner), `warm` (restores its images), `ask` (asks its
-   * owner to release it), `release` (stops serving it, for the instance that asked), `drop` (gives up restoring, claiming or serving it),
-   * or `stop` (stops it because its file changed or was removed).
+   * Called when this instance begins a step with an account:
+   *
+   * - `claim`: becomes the account's owner;
+   * - `warm`: restores the account's images;
+   * - `ask`: asks the account's owner for a release;
+   * - `release`: stops serving the account, for the instance that asked;
+   * - `drop`: gives up restoring, claiming or serving the account;
+   * - `stop`: stops the account because its file changed or was removed.
    */
   readonly onAccount?: (step: {
     account: string;
     step: Exclude<AccountStep, 'stay'> | 'stop';
   }) => void;
   /**
-   * Called when the handover of an account from another instance is complete, at the API's first successful response to this instance.
-   * `elapsedMs`: time since this instance asked for the account's release or, if it did not ask, since it detected that the previous owner
-   * had released the account or had crashed.
+   * Called when the handover of an account from another instance is complete: at the API's first successful response to this instance.
+   *
+   * `elapsedMs` is the duration of the handover. The handover begins when this instance asks for the account's release. If this instance
+   * did not ask, it begins when this instance detects that the previous owner has released the account or has crashed.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Called when another instance has claimed an account that this instance had not released. */

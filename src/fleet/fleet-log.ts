@@ -91,10 +91,12 @@ const PAUSE_MS = 1_000;
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the fleet's topic. {@link FleetLog.following$} reads it up to the high watermark, uncommitted messages included: a transaction left
- * open by a crashed instance would hold back the last stable offset, and with it all accounts, for a minute. Messages of aborted
- * transactions are therefore applied too. An instance fences the previous owner before it writes its claim, so the last message about an
- * account comes from its newest owner.
+ * Opens the fleet's topic. {@link FleetLog.following$} reads the topic up to the high watermark, so messages of open and aborted
+ * transactions are applied too. A reader of committed messages would have to wait: a transaction left open by a crashed instance holds back
+ * the last stable offset, and with it all accounts, for a minute.
+ *
+ * The last message about an account comes from its newest owner nevertheless, because an instance fences the previous owner before it
+ * writes its claim.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
@@ -175,8 +177,7 @@ async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
 }
 
 /**
- * Reads the fleet's topic once from its beginning to its end. Messages of open and aborted transactions are applied too, as by the
- * instances of the fleet.
+ * Reads the fleet's topic once from its beginning to its end. Messages of open and aborted transactions are applied too.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

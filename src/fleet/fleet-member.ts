@@ -251,9 +251,9 @@ export class FleetMember {
   }
 
   /**
-   * Whether this leaving instance still serves an account for whose release another instance will ask, that is, an account in the newest
-   * assignment. If all instances leave at the same time, the result is false: leaving instances report no account files, so that no account
-   * is assigned.
+   * Whether another instance will ask this leaving instance for the release of an account. This is true if this instance still serves an
+   * account that the newest assignment contains. If all instances leave at the same time, the result is false: leaving instances report no
+   * account files, so no account is assigned.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts].some(

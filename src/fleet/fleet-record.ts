@@ -15,9 +15,11 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic, with the account's name as the Kafka key. The type `runs` (a committed claim), and
- * `released` when an owner stops, are written in transactions of the account's ledger, so that a fenced instance can't write them. All
- * other messages are written without a transaction.
+ * Messages about an account in the fleet's topic. The Kafka key is the account's name.
+ *
+ * - The message `runs` (a committed claim), and the message `released` of an owner that stops, are written in transactions of the account's
+ *   ledger. So a fenced instance can't write them.
+ * - All other messages are written without a transaction.
  */
 const RECORD = z.discriminatedUnion('type', [
   /**

@@ -38,9 +38,11 @@ export class Leader {
   }
 
   /**
-   * Returns each member's assignment in Kafka's binary form, by member id. An account stays with a member that has its file, unless the set
-   * of instances differs from the previous generation's, or loads have been uneven for too long. A member whose metadata this version can't
-   * decode stays in the group but is assigned no accounts.
+   * Returns each member's assignment in Kafka's binary form, by member id. A member whose metadata this version can't decode stays in the
+   * group but is assigned no accounts.
+   *
+   * An account stays with a member that has its file, except in two cases: the set of instances differs from the previous generation's, or
+   * loads have been uneven for too long.
    */
   assign(members: readonly Member[]): ReadonlyMap<string, Buffer> {
     const all = members.flatMap(({ metadata }) => decodeIfPossible(unpackMemberMetadata, metadata));
@@ -64,8 +66,8 @@ export class Leader {
 
   /**
    * Whether the set of instances differs from the previous generation's. Also true if this instance missed a generation (because of a
-   * network partition, for example) and therefore does not know the previous members; it detects that by an account that was assigned to a
-   * member in a newer generation than it has seen.
+   * network partition, for example) and therefore does not know the previous members. A missed generation shows by an account that was
+   * assigned to a member in a generation newer than any that this instance has seen.
    */
   #hasNewMembers(): boolean {
     const generations = this.#members.flatMap(({ owned }) => [...owned.values()]);
@@ -89,9 +91,10 @@ export class Leader {
   }
 
   /**
-   * Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for longer than {@link
-   * IMBALANCE_GRACE_MS}. That time is measured from call to call, so the leader must call this at regular intervals. After the result true,
-   * the measurement begins anew, and accounts may move in the next {@link Leader.assign}.
+   * Whether the leader should start a rebalance. True if the loads in the members' reports have been uneven for longer than {@link
+   * IMBALANCE_GRACE_MS}. That time is measured from call to call, so the leader must call this method at regular intervals.
+   *
+   * A call that returns true restarts the measurement, and allows accounts to move in the next {@link Leader.assign}.
    */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
     if (!isImbalanced(candidatesOf(this.#presentMetadata(reports)))) {
@@ -149,10 +152,14 @@ function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, numb
 }
 
 /**
- * Detects accounts with the same API key at different instances. They exist for a while after a file was renamed, because instances see the
- * new name at different times. Served at the same time, together they would exceed the API key's quota. Of the accounts with one API key,
- * only one is served: an account that a leaving instance still serves; if there is none, an account that is assigned to a member; otherwise
- * the first account by name.
+ * Detects accounts with the same API key. If several of them were served at the same time, together they would exceed the API key's quota.
+ * Such accounts exist for a while after a file was renamed, because instances see the new name at different times.
+ *
+ * Only one of the accounts with the same API key is served:
+ *
+ * - if a leaving instance still serves one of them: that account;
+ * - otherwise, if one of them is assigned to a member: that account;
+ * - otherwise: the first account by name.
  *
  * @returns the accounts that are not served, each mapped to the account that is served instead.
  */

@@ -80,14 +80,17 @@ export class LocalAccount {
   /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
-   * When the handover of the account to this instance began: when this instance asked for a release or, if it did not ask, when it detected
-   * that the previous owner had released the account or had crashed. Undefined before that, after the API's first successful response to
-   * this instance, and after an error.
+   * Time at which the handover of the account to this instance began:
+   *
+   * - if this instance asked for a release: the time of that request;
+   * - otherwise: the time at which this instance detected that the previous owner had released the account or had crashed.
+   *
+   * Undefined before the handover, after the API's first successful response to this instance, and after an error.
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account in the fleet's topic that led to this instance's newest quarantine message. The message is not written again while
-   * the account has this state. Undefined before the first message, and after a message that could not be written.
+   * State of the account in the fleet's topic when this instance last wrote a quarantine message. While the account still has this state,
+   * the message is not written again. Undefined before the first message, and after a message that could not be written.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -166,8 +169,10 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account, or quarantines it after too many crashes. An account that one more crash would quarantine is not claimed within
-   * {@link PROBATION_MS} after this instance has claimed another such account: a crash would not show which of the two caused it.
+   * Claims the account. After too many crashes, quarantines the account instead.
+   *
+   * An account that one more crash would quarantine is a suspect. A suspect is not claimed while another suspect is on probation, which
+   * lasts for {@link PROBATION_MS} after this instance claimed it. Otherwise a crash would not show which of the two accounts caused it.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;
@@ -206,9 +211,10 @@ export class LocalAccount {
   }
 
   /**
-   * Ends the quarantine of the account if this instance serves the account. (Other instances then counted this instance as crashed while it
-   * had no connection to Kafka.) Stops the account, which writes the message `released` and so ends the quarantine; then the account is
-   * claimed again. If this instance does not serve the account, does nothing.
+   * Ends the quarantine of an account that this instance serves. Does nothing if this instance does not serve the account.
+   *
+   * A served account is in quarantine if other instances counted this instance as crashed while it had no connection to Kafka. This method
+   * stops the account. Stopping writes the message `released`, which ends the quarantine. Then the account is claimed again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;

@@ -51,9 +51,12 @@ export function nextStep(situation: StepInput): AccountStep {
 }
 
 /**
- * Decides the next step with an account that runs at this instance and is not assigned to it. This instance serves the account until the
- * instance to which the account is assigned asks for a release, after restoring the images. If the fleet's topic has no committed claim of
- * this instance as the newest claim, this instance stops the account at once.
+ * Decides the next step with an account that runs at this instance and is not assigned to it:
+ *
+ * - `release` if the instance to which the account is assigned has asked for a release in the newest generation;
+ * - otherwise `stay`, so that this instance continues to serve the account, if the newest claim in the fleet's topic is committed and is
+ *   this instance's;
+ * - otherwise `drop`.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of

@@ -41,8 +41,9 @@ const REPORT = z.object({
 });
 
 /**
- * State of an instance's accounts, as one message in the fleet's topic. A fenced instance can still write reports, so reports influence
- * only load balancing, what operators see, and the check whether an account outside of the fleet has the same topics as one of the fleet.
+ * Message in the fleet's topic with the state of an instance's accounts. A fenced instance can still write reports. So reports are used
+ * only for load balancing, for what operators see, and for the check whether an account outside of the fleet has the same topics as an
+ * account of the fleet.
  */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;

@@ -28,8 +28,8 @@ export interface AskOptions {
 }
 
 /**
- * Patience of the test requests of `check --measure`: a failed request is not repeated, and its failure is not attributed to the token,
- * because the failure is a result of the test. (A refusal of the token, 401 or 403, is still reported to the token source.)
+ * Handling of failed test requests of `check --measure`. A failed request is not repeated, because the failure is a result of the test. For
+ * the same reason the failure is not attributed to the token. (A refusal of the token, 401 or 403, is still reported to the token source.)
  */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**

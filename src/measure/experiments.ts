@@ -46,9 +46,9 @@ export interface Experiment {
 }
 
 /**
- * Number of records by which a page may begin earlier or later than at the requested offset, because records were inserted or deleted since
- * the first page of the list was requested. If it is too small, a busy list looks like a server that serves other offsets than requested.
- * If it is too large, a server that is wrong by this number is not noticed.
+ * Tolerated difference between the requested offset and the offset at which the page begins, in records. The two differ if records were
+ * inserted or deleted since the first page of the list was requested. If it is too small, a busy list looks like a server that serves other
+ * offsets than requested. If it is too large, a server whose offsets are wrong by up to this number is not noticed.
  */
 const DRIFT = 2;
 /**

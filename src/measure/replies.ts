@@ -83,9 +83,12 @@ export function differingFields(one: Row, other: Row): string[] {
 }
 
 /**
- * Returns a key that the list most likely does not contain, and that is none of the given ones. If all given keys consist of digits: a
- * number of nines, one more than the longest key has digits, but at most 15. Otherwise: the longest key, with the digits in its second half
- * replaced by `9` and the letters by `f`. If the result is a given key, a `9` is appended.
+ * Returns a key that the list most likely does not contain, and that is none of the given keys:
+ *
+ * - if all given keys consist of digits: a row of nines, one digit longer than the longest key, but at most 15 digits;
+ * - otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
+ *
+ * If the result is a given key, a `9` is appended.
  */
 export function absentKey(keys: readonly string[]): string {
   const key = unusualKey(keys);

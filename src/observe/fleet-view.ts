@@ -60,8 +60,9 @@ export interface AccountFigures {
    */
   readonly lagMs: number | null;
   /**
-   * When the list was last checked for changes, in epoch ms: the end of the last complete poll (in a list without polls: full scan), or the
-   * time at which the list was last read as empty. With several lists: the earliest of these times. Null until every list was checked.
+   * When the list was last checked for changes, in epoch ms. The list is checked when a poll is complete or, in a list without polls, when
+   * a full scan is complete. It is also checked when it is read as empty. With several lists: the earliest of their times. Null until every
+   * list was checked.
    */
   readonly lookedAt: number | null;
   /**

@@ -30,12 +30,12 @@ export interface Published {
 /** Progress of an initial snapshot. It is reported after each page of the snapshot, and when a snapshot that has read a page is resumed. */
 export interface Progress {
   readonly resource: string;
-  /**
-   * Number of records that the snapshot has read so far. `total` is the number of records that the list has according to the API; if the
-   * API reports none, it equals `read`. When a snapshot is resumed, and until its next page, `total` is the number of published records,
-   * but at least `read`.
-   */
+  /** Number of records that the snapshot has read so far. */
   readonly read: number;
+  /**
+   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. When a snapshot is
+   * resumed, and until its next page, `total` is the number of published records, but at least `read`.
+   */
   readonly total: number;
   readonly done: boolean;
 }
@@ -79,8 +79,9 @@ export interface Committed {
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
   /**
-   * Time from the beginning of the transaction until it was committed, its images were written to `STATE_DIR` and consumers could read its
-   * messages (at most two seconds are spent on waiting for that), in ms. After an error: until the error.
+   * Duration of the transaction, in ms. It ends when the transaction is committed, its images are written to `STATE_DIR`, and consumers can
+   * read its messages. At most two seconds are spent on waiting for consumers to be able to read them. After an error: the time until the
+   * error.
    */
   readonly elapsedMs: number;
   /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
@@ -140,8 +141,9 @@ export interface Hooks {
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * Called once for each quota, when other processes are found to use it too: the API reports fewer remaining requests than this process's
-   * own requests explain. `requests` is the number of the others' requests so far. Later ones are counted too, without a call.
+   * Called once for each quota, when other processes are found to use it too. The evidence: the API reports fewer remaining requests than
+   * this process's own requests explain. `requests` is the number of requests that other processes have sent so far. Their later requests
+   * are counted too, but this hook is not called again.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
@@ -169,9 +171,9 @@ export interface Hooks {
    */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * None of the first records of a list has a certain field that is named in the settings, possibly because its name is misspelled: a
-   * misspelled name has no effect. `field` does not contain the list's name, for example `address.phone` for a `PII_` setting or
-   * `/image_url` for `VOLATILE_FIELDS`.
+   * A field that is named in the settings occurs in none of the first records of a list. Its name may be misspelled; a misspelled name has
+   * no effect. `field` does not contain the list's name, for example `address.phone` for a `PII_` setting or `/image_url` for
+   * `VOLATILE_FIELDS`.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /**
@@ -265,9 +267,12 @@ export interface Hooks {
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**
-   * A property of a list's date parameters was detected: the difference between their time zone and the time zone of the records'
-   * modification times, the date format that the API accepts, the longest window that it accepts, or that it refuses or ignores the
-   * parameters.
+   * A property of a list's date parameters was detected. It is one of these:
+   *
+   * - the difference between the time zone of the parameters and that of the records' modification times;
+   * - the date format that the API accepts;
+   * - the longest window that the API accepts;
+   * - that the API refuses or ignores the parameters.
    */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
   /**

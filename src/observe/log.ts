@@ -120,9 +120,10 @@ const LOGGED_KAFKA_FIELDS = [
 /**
  * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
- * Errors and warnings of kafkajs keep their level, with two exceptions, which are logged at debug: those that kafkajs resolves by retrying,
- * such as an unreachable broker or a rebalance, and those that the service handles or reports itself, such as a failed TLS handshake or the
- * crash of a consumer that such an error caused.
+ * Errors and warnings of kafkajs keep their level, except for two kinds, which are logged at debug:
+ *
+ * - those that kafkajs resolves by retrying, such as an unreachable broker or a rebalance;
+ * - those that the service handles or reports itself, such as a failed TLS handshake, or a consumer's crash that such an error caused.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });

@@ -21,9 +21,9 @@ interface BearerLoginOptions {
 const SEPARATOR = '\u0001';
 
 /**
- * Creates the SASL OAUTHBEARER mechanism with which kafkajs logs in (KIP-255, RFC 7628). The built-in mechanism of kafkajs 2.2 does not
- * read the broker's response, so that after a refused token the connection is closed at the next request, without a reason. This
- * replacement can be removed when kafkajs reads the response.
+ * Creates the SASL OAUTHBEARER mechanism with which kafkajs logs in (KIP-255, RFC 7628). It replaces the built-in mechanism of kafkajs 2.2,
+ * which does not read the broker's response: after a refused token, the connection would be closed at the next request, without a reason.
+ * This replacement can be removed when kafkajs reads the response.
  *
  * Login errors are instances of kafkajs' error classes, because kafkajs decides by the class whether to retry. Their cause is a
  * CellarstreamError.

@@ -65,10 +65,10 @@ export class Brokers {
   }
 
   /**
-   * Sends a call to one broker after another until one responds: first to the known brokers, then to those in the settings. Rejects with
-   * the error of the last broker.
+   * Sends a call to one broker after another until one responds. The known brokers come first, then the addresses in the settings. If no
+   * broker responds, rejects with the error of the last one.
    *
-   * @param first By default the known broker that responded most recently is tried first. With `others` it is tried last among the known
+   * @param first Default: the known broker that responded most recently comes first. With `others` that broker comes last among the known
    * brokers, as its metadata may be outdated.
    */
   async sendToAny<T>(call: Call<T>, first?: 'others'): Promise<T> {
@@ -107,9 +107,11 @@ export class Brokers {
 }
 
 /**
- * Calls `ask` with a client of the brokers that is closed afterwards, and calls it again after each transient error until it succeeds.
- * After `limit.ms`, or earlier if too few brokers have been available for some seconds, throws the newest error. While no broker has
- * responded, the limit is `limit.unreachableMs` instead (default: `limit.ms`). `ask` must be safe to repeat.
+ * Calls `ask` with a client of the brokers, and calls it again after each transient error until it succeeds. `ask` must be safe to repeat.
+ * The client is closed afterwards.
+ *
+ * Throws the newest error after `limit.ms`, or earlier if too few brokers have been available for some seconds. While no broker has
+ * responded, the limit is `limit.unreachableMs` instead (default: `limit.ms`).
  *
  * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
  */

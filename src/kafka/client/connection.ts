@@ -10,9 +10,9 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
-   * Longest wait for the response, in ms. The wait begins when no earlier call on the connection awaits its response. It is extended by the
-   * time for which the broker throttles this client, and by the time that the call's bytes take at `MIN_BYTES_PER_MS`. When it has passed,
-   * the connection is closed.
+   * Longest wait for the response, in ms. When it has passed, the connection is closed. The wait begins when no earlier call on the
+   * connection awaits its response. Two times are added to it: the time for which the broker throttles this client, and the time that the
+   * call's bytes take at `MIN_BYTES_PER_MS`.
    */
   readonly withinMs: number;
   /** Aborted when the caller stops waiting for the response. Its reason is an error of kafkajs. */

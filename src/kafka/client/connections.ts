@@ -146,8 +146,9 @@ export class Connections {
 }
 
 /**
- * Returns the broker addresses in the settings. kafkajs has no function for that, but each call of its `build` uses the next address in the
- * settings, and after the last the first again. So this function calls it until an address is repeated. Must not run concurrently.
+ * Returns the broker addresses in the settings. kafkajs has no function for that. But each call of its `build` uses the next address in the
+ * settings, and starts again with the first after the last. So this function calls `build` until an address is repeated. Must not run
+ * concurrently.
  */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();

@@ -101,9 +101,13 @@ export const EARLIEST = -2n;
 export const LATEST = -1n;
 
 /**
- * Creates a ListOffsets request. `time` selects what the response contains for each partition: `EARLIEST` the first offset; `LATEST` the
- * offset after the last message that a reader can see; a time in epoch ms the offset of the first message with that timestamp or a later
- * one (-1 without such a message). The request contains the leader epoch, so that a former leader refuses it (KIP-320).
+ * Creates a ListOffsets request. `time` selects the offset that the response contains for each partition:
+ *
+ * - `EARLIEST`: the first offset;
+ * - `LATEST`: the offset after the last message that a reader can see;
+ * - a time in epoch ms: the offset of the first message with that timestamp or a later one; -1 without such a message.
+ *
+ * The request contains the leader epoch, so that a former leader refuses the request (KIP-320).
  */
 export function listOffsets(
   time: bigint,

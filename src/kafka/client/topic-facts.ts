@@ -89,8 +89,10 @@ export function partitionCount(
 }
 
 /**
- * Returns the first offset and the end offset of each partition. The end is, with the isolation `committed`, where the first transaction
- * begins that is still open; with `uncommitted`, the end of all messages.
+ * Returns the first offset and the end offset of each partition.
+ *
+ * - With the isolation `committed`, the end offset is the last stable offset.
+ * - With the isolation `uncommitted`, the end offset is the high watermark.
  *
  * @param remedy Advice in the error `POSITION` for a missing topic. Without it the error is `KAFKA_UNREACHABLE`, after retries.
  */

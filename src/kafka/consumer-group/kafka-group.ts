@@ -229,8 +229,9 @@ export interface ConsumerGroupStart extends Pick<
 
 /**
  * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Without this commit, a member
- * could end before its first commit, and the next member would skip messages. Resolves with true once the consumer group has offsets, and
- * with false if `leave$` has emitted.
+ * could end before its first commit, and the next member would skip messages.
+ *
+ * Resolves with true once the consumer group has offsets, and with false if `leave$` has emitted.
  *
  * Only the leader of the consumer group commits. A generation has one leader, and Kafka rejects commits of an older generation, so no
  * offsets are overwritten.

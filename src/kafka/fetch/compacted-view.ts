@@ -18,9 +18,9 @@ interface CachedContent<M> {
 }
 
 /**
- * Longest time for which a {@link CompactedView} uses its cached messages without being called, in ms. A call after a longer time drops
- * them and reads the topic again. If it is too large, the topic may have been recreated meanwhile and have grown beyond the cached end, and
- * the cached messages are mistaken for messages of the new topic.
+ * Longest time between two calls of a {@link CompactedView} for which its cached messages are kept, in ms. After a longer time, the next
+ * call drops them and reads the topic again. If it is too small, the topic is read again often. If it is too large, the topic may have been
+ * recreated between the calls and have grown beyond the cached end. The cached messages are then mistaken for messages of the new topic.
  */
 const RETENTION_MS = 600_000;
 

@@ -77,8 +77,11 @@ export class FetchLoops<T> {
   #current: ConnectionFetches | undefined;
   /**
    * Resolves after `leave$` has emitted and the connection is closed. Rejects with the errors of `prepare` and `take`, or with a
-   * CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`; `KAFKA_REFUSED` or
-   * `TLS_REFUSED` if no retry can succeed; `POSITION` if the topic was deleted.
+   * CellarstreamError:
+   *
+   * - `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`;
+   * - `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed;
+   * - `POSITION` if the topic was deleted.
    */
   readonly done: Promise<void>;
 

@@ -31,8 +31,10 @@ const FETCH_WAIT_MS = 250;
 
 /**
  * Fetches messages of a topic from the partition leaders, without a consumer group. kafkajs' public API does not offer that, so this class
- * uses the internal connections of kafkajs' consumers. It encodes requests and decodes responses, because kafkajs does not return the last
- * offset of batches that compaction has emptied (kafkajs#577). All methods throw kafkajs' errors; after {@link close}, a plain `Error`.
+ * uses the internal connections of kafkajs' consumers. This class also encodes the requests and decodes the responses: kafkajs does not
+ * return the last offset of batches that compaction has emptied (kafkajs#577).
+ *
+ * All methods throw kafkajs' errors. After {@link close} they throw a plain `Error`.
  */
 export class Fetcher {
   readonly #cluster: Cluster;

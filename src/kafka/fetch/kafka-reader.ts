@@ -53,14 +53,16 @@ export interface ReaderOptions extends FetcherOptions {
 }
 
 /**
- * Number of consecutive empty responses for a partition, each after the broker's full wait, after which the messages that should follow
- * count as deleted:
+ * Number of consecutive empty responses for a partition after which the messages that should follow count as deleted. Each of these
+ * responses comes after the broker's full wait.
  *
- * - If the partition ends before the requested end, the topic counts as recreated, and reading fails.
- * - Otherwise, if the topic is compacted, compaction has removed all messages up to the partition's end, and reading continues there. In
- *   other topics such responses are no evidence, as they may come from a broker that can't reach its remote storage (KIP-405).
+ * - If the partition ends before the requested end: the topic counts as recreated, and reading fails.
+ * - Otherwise, if the topic is compacted: compaction has removed all messages up to the partition's end, and reading continues there.
+ * - Otherwise: the responses are no evidence, as they may come from a broker that can't reach its remote storage (KIP-405). Reading
+ *   continues at the same offset.
  *
- * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic.
+ * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic. If it is
+ * too large, reading stands still for longer before it fails or continues.
  */
 const MAX_EMPTY_RESPONSES = 8;
 
@@ -183,8 +185,10 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`. This is `at` itself or, if compaction
-   * has removed all messages from `at` to the end of the readable messages, that end.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`:
+   *
+   * - if compaction has removed all messages from `at` to the end of the readable messages: that end;
+   * - otherwise: `at`.
    *
    * @param hadRoom Whether the response had space for a message of the partition. If not, it may be empty for lack of space.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
@@ -277,10 +281,13 @@ async function readableContent(
 }
 
 /**
- * Removes the messages of a fetched batch that are outside of the range to read: those at the offset `end` or later, and the first message
- * with a timestamp of `before` (epoch ms) or later together with all messages after it. Returns the remaining messages, and as `next` the
- * offset at which to continue reading: the argument `next` or, if a message was removed for its timestamp, `end`, so that the partition
- * counts as read.
+ * Removes the messages of a fetched batch that are outside of the range to read:
+ *
+ * - messages at the offset `end` or later;
+ * - the first message with a timestamp of `before` (epoch ms) or later, and all messages after it.
+ *
+ * Returns the remaining messages, and the offset at which to continue reading (`next`). If a message was removed for its timestamp, that is
+ * `end`, so that the partition counts as read. Otherwise it is the argument `next`.
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));
@@ -314,8 +321,8 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
 }
 
 /**
- * Requests a partition's first and end offset, after a broker has reported the offset `at` as out of range, and throws an error with the
- * reason.
+ * Throws the error for a fetch offset `at` that a broker has reported as out of range. Requests the partition's first and end offset, to
+ * determine the reason.
  *
  * @throws CellarstreamError `POSITION` if the message at `at` was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if
  * `at` lies between the first and the end offset, so that a retry may succeed.

@@ -32,8 +32,11 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
 /**
  * Reads a range of a topic's offsets. Resolves when all batches have been handled. For an empty range no request is sent.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, and also if part of the range was deleted while it was read; in the latter
- * case a retry has to request the topic's first and end offsets again. `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed.
+ * @throws CellarstreamError
+ * - `KAFKA_UNREACHABLE` after an outage.
+ * - `KAFKA_UNREACHABLE` also if part of the range was deleted while it was read. A retry then has to request the topic's first and end
+ *   offsets again.
+ * - `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed.
  */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,

@@ -50,7 +50,7 @@ class BatchHandling<R> {
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /**
-   * Emits when the subscription to {@link readBatches} ends, and so also ends the observable that `handle` returned for the current batch.
+   * Emits when the subscription to {@link readBatches} ends. This ends the observable that `handle` returned for the current batch.
    * Unsubscribing from that observable would not suffice: while it emits synchronously, `subscribe` has not yet returned a subscription.
    */
   readonly #over$ = new Subject<void>();

@@ -183,9 +183,10 @@ class GroupMember {
   }
 
   /**
-   * Passes the error of a failed attempt to join or to send a heartbeat to `onRetry`, and forgets the coordinator, so that the next attempt
-   * looks it up again. After a session timeout without a response the member counts as outside the Kafka group. @throws CellarstreamError
-   * if no retry can succeed.
+   * Handles the error of a failed attempt to join or to send a heartbeat. Passes the error to `onRetry`, and forgets the coordinator, so
+   * that the next attempt looks it up again. After a session timeout without a response, the member counts as outside the Kafka group.
+   *
+   * @throws CellarstreamError if no retry can succeed.
    */
   #failed(error: unknown): void {
     const { group, sessionTimeoutMs, onRetry } = this.#options;

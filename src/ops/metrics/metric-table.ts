@@ -21,8 +21,10 @@ export interface Metric {
   readonly buckets?: readonly number[];
   /**
    * Returns which series exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid}
-   * selects several series; one that omits the label `resource` selects those of all `lists`, the lists that the service reads. Default:
-   * all series of a counter or histogram, and none of a gauge, because its 0 would be mistaken for a measured value.
+   * selects several series. A grid without the label `resource` selects the series of all `lists`, which are the lists that the service
+   * reads.
+   *
+   * Default for a counter or histogram: all series. Default for a gauge: none, because a 0 would be mistaken for a measured value.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }

@@ -122,9 +122,12 @@ function namesOf(accounts: readonly FleetAccountStatus[]): string {
 }
 
 /**
- * Health of an account of a fleet. `good`: it runs, and is ready or has not reported whether it is ready. `busy`: it is starting, in
- * handover, or runs and has not caught up with its lists yet. `slow`: it has been starting or in handover for longer than {@link SLOW_MS}.
- * `bad`: it does not run, its file is invalid on this instance, or it is not ready for another reason.
+ * Health of an account of a fleet:
+ *
+ * - `good`: the account runs, and is ready or has not reported whether it is ready.
+ * - `busy`: the account is starting, in handover, or runs and has not caught up with its lists yet.
+ * - `slow`: the account has been starting or in handover for longer than {@link SLOW_MS}.
+ * - `bad`: the account does not run, its file is invalid on this instance, or it is not ready for another reason.
  */
 type Health = 'bad' | 'slow' | 'busy' | 'good';
 

@@ -82,11 +82,11 @@ const POLL_EVERY_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 
 /**
- * Receives the service's status events for as long as the web page is open in the browser. Polls the status while none arrive: the service
- * may refuse further event streams, or a proxy may buffer them.
+ * Receives the service's status events for as long as the web page is open in the browser. While no events arrive, polls the status: the
+ * service may refuse further event streams, or a proxy may buffer them.
  *
- * An `EventSource` stops reconnecting when a response is not an event stream, such as a proxy's 502, and does not notice a peer that
- * vanished; so a connection without events for a while is replaced.
+ * A connection without events for a while is replaced by a new one. An `EventSource` does not do that itself: it does not notice a peer
+ * that vanished, and it stops reconnecting when a response is not an event stream, such as a proxy's 502.
  */
 export class StatusConnection<T> {
   readonly #options: ConnectionOptions<T>;

@@ -14,12 +14,14 @@ const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file'
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
- * Computes the readiness of an instance of a fleet. The instance is ready when it is a member of the fleet and each account that it runs is
- * ready, or has failed for a reason that restarting this instance would not resolve.
+ * Computes the readiness of an instance of a fleet. The instance is ready when all of this is true:
  *
- * The instance is not ready while an account that is assigned to it does not run yet: otherwise a rolling restart would stop the next
- * instance too early. An account that waits for its API is tolerated as long as another account on this instance is ready. If no account is
- * ready, the instance itself may have no access to any API.
+ * - The instance is a member of the fleet.
+ * - Every account that is assigned to the instance runs. Otherwise a rolling restart would stop the next instance too early.
+ * - Each account that the instance runs is ready, or has failed for a reason that restarting this instance would not resolve.
+ *
+ * An account that waits for its API is tolerated as long as another account on this instance is ready. If no account is ready, the instance
+ * itself may have no access to any API.
  */
 export class FleetReadiness {
   readonly #options: FleetReadinessOptions;

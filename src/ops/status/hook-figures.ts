@@ -7,8 +7,11 @@ import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
 /**
- * Counts the page's events by operation, and the records of the page that were read and compared with their images. Deletions do not count
- * as read records. Nor do the `r` events of a resync: each repeats a record that already counts as unchanged or has a `c` or `u` event.
+ * Counts the page's events by operation, and its records that were read and compared with their images. Two kinds of events do not count as
+ * read records:
+ *
+ * - deletions;
+ * - the `r` events of a resync: each repeats a record that already counts as unchanged or has a `c` or `u` event.
  */
 export function countPage({ lane, changes, unchanged }: Published) {
   const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
@@ -42,9 +45,13 @@ export class ChangeScans {
 type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 
 /**
- * Returns whether a sweep (full scan) shows which records were deleted: `known` if it does, `unknown` if it does not, `never` if neither
- * sweeps nor requests for single records can prove a deletion in this list. Less evidence from the sweep is required if missing records can
- * be requested by key (`canBeAsked`).
+ * Returns whether a sweep (full scan) shows which records were deleted:
+ *
+ * - `known`: the sweep shows it;
+ * - `unknown`: the sweep does not show it;
+ * - `never`: neither sweeps nor requests for single records can prove a deletion in this list.
+ *
+ * If missing records can be requested by key (`canBeAsked`), less evidence from the sweep is required.
  */
 export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
   const { proof, level, canProve, canBeAsked } = swept;
@@ -56,9 +63,8 @@ export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
 }
 
 /**
- * Returns when the change of an event was made, in epoch ms by the API's clock: the record's modification time after it. Null if that does
- * not show when: for events with `op` `r`, for deletions, for changes that left the modification time unchanged, and for records without
- * one.
+ * Returns when the change of an event was made, in epoch ms by the API's clock. That is the record's modification time after the change.
+ * Null for events with `op` `r`, for deletions, for changes that left the modification time unchanged, and for records without one.
  */
 export function changeTime({ op, before, updatedAt, updatedBefore = null }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -72,9 +78,9 @@ export function changeTime({ op, before, updatedAt, updatedBefore = null }: Chan
 const MIN_SKEW_MS = 2_000;
 
 /**
- * Measures how far the API's clock is ahead of this machine's. The API's time is that of the newest login response that has a `Date` header
- * or, in its token, an `iat` claim. The server may have read its clock at any moment during the login, so a slow login shows only large
- * differences.
+ * Measures how far the API's clock is ahead of this machine's. The API's time is taken from the newest login response that has a `Date`
+ * header or, in its token, an `iat` claim. The server may have read its clock at any moment during the login. Therefore a slow login shows
+ * only large differences.
  */
 export class ClockSkew {
   #aheadMs = 0;
