@@ -39,9 +39,13 @@ export class Certifier {
   }
 
   /**
-   * Commits a certificate if the plan's batch completes a full scan for which {@link willCertify} is true. If it completes another full
-   * scan, or the topic's number of partitions has changed, calls `onUncertified` instead. To be called after the batch itself is committed:
-   * the certificate describes the topic with every change that the scan detected.
+   * Commits a certificate for the full scan that the plan's batch completes. To be called after the batch itself is committed: the
+   * certificate describes the topic with every change that the scan detected.
+   *
+   * - If the batch completes no full scan, or the task has ended: commits nothing.
+   * - If {@link willCertify} is false for the full scan: commits nothing and calls `onUncertified`.
+   * - If the topic's number of partitions has changed: commits no certificate, answers the signals that request one with `failed`, and
+   *   calls `onUncertified`.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;

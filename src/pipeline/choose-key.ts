@@ -48,11 +48,16 @@ export interface ChooseKeyOptions {
 }
 
 /**
- * Chooses the key fields of a resource: those of its published events; else the only key candidate of the API's description; else those
- * that {@link keyFieldsOf} chooses from the first page, which is requested until it has records. Emits once and completes.
+ * Chooses the key fields of a resource. Uses the first of these that exists:
+ *
+ * - The key fields of the resource's published events.
+ * - The only key candidate of the API's description, unless the setting `KEY_FIELDS_*` names other fields.
+ * - The fields that {@link keyFieldsOf} chooses from the list's first page, which is requested until it has records.
+ *
+ * Emits once and completes.
  *
  * @throws CellarstreamError `KEY_FIELDS`, as an error of the stream: if no key fits the records; if `KEY_FIELDS_*` or `KEY_FORMAT` differs
- * from the published keys, which never change silently; or if a `PII_` setting hides a field of the published keys.
+ * from the published keys; or if a `PII_` setting hides a field of the published keys.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const { list, config, publishedKeyFields, firstPage, pauseMs, topic, scheduler } = options;
@@ -102,11 +107,12 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
 /**
  * Returns the fields that form the keys of the records in `data`:
  *
- * - the fields of the setting `KEY_FIELDS_*`, if it is set;
- * - otherwise the key candidate of the description, if it has only one;
- * - otherwise the first candidate that {@link chooseKeyFields} finds suitable, of those without fields that a `PII_` setting hides.
+ * - If the setting `KEY_FIELDS_*` is set: the fields of the setting.
+ * - Otherwise, if the description has only one key candidate: that candidate, without a check.
+ * - Otherwise: the first candidate that {@link chooseKeyFields} finds suitable. Candidates with a field that a `PII_` setting hides are
+ *   skipped.
  *
- * Undefined if `data` has no records to check the fields with. A sole candidate is not checked.
+ * Undefined if `data` has no records to check the fields with.
  *
  * @throws CellarstreamError `KEY_FIELDS` if no record has the fields of the setting, no candidate is suitable, or the elements of `data`
  * are not objects. The message names the fields that the records have.

@@ -37,10 +37,12 @@ export interface ClaimAccountOptions {
 
 /**
  * Maximum time from the last response that a process receives to its last commit of a cursor, in ms, while Kafka responds as usual. Used if
- * the ledger has no declaration of the account's requests: a cursor that was committed later than this after the newest request stored on
- * this machine then counts as written by an unknown process, and the claim makes all lists wait a minute before the first request. If the
- * value is too small, a late commit by the previous process on this machine causes this wait. If it is too large, a cursor that an unknown
- * process wrote shortly after the newest stored request goes unnoticed, and the wait is omitted.
+ * the ledger has no declaration of the account's requests. A cursor that was committed later than this after the newest request stored on
+ * this machine then counts as written by an unknown process. The claim then makes all lists wait a minute before the first request.
+ *
+ * - If this value is too small, a late commit by the previous process on this machine causes this wait.
+ * - If this value is too large, a cursor that an unknown process wrote shortly after the newest stored request goes unnoticed, and the wait
+ *   is omitted.
  */
 const CURSOR_DELAY_MS = 10_000;
 

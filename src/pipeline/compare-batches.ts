@@ -59,12 +59,14 @@ export function compareBatches(
   const isTombstone = deleted && tombstoneTest(deleted);
 
   /**
-   * Whether a record without a published image is published as new (true: event `c`) or as older than the initial snapshot (false: `r`).
+   * Whether a record without a published image is published as new (event `c`). If false, it is published as older than the initial
+   * snapshot (event `r`). The first of these rules that applies decides:
    *
-   * - A record without a creation time is new once the snapshot is done, or if the list's first response had no records.
-   * - A record with a creation time is new if it was created after the snapshot began, or once the snapshot is done and every record that
-   *   it missed has been read (`caughtUp`). It is never new if it was created before `START_FROM` or, after a loss of events, no later than
-   *   `publishedUpTo`: an API that caps its list may show old records at any time.
+   * - Created before `START_FROM`: not new. An API that caps its list may show old records at any time.
+   * - No creation time: new once the snapshot is done, or if the list's first response had no records.
+   * - Created no later than `publishedUpTo`, which is set after a loss of events: not new.
+   * - The snapshot is done, and every record that it missed has been read (`caughtUp`): new.
+   * - Otherwise: new if created after the snapshot began.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
@@ -88,9 +90,10 @@ export function compareBatches(
   /**
    * Whether the image that a record got when its page was decoded can still be used. False in these cases:
    *
-   * - the image was encoded with another codec than the current one (`codec`), because the schema has changed;
-   * - the record was recognized as equal to its published image, and another image has been stored since;
-   * - the record has no image, or belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
+   * - The schema has changed: the image was not encoded with the current codec (`codec`).
+   * - The record was recognized as equal to its published image, but another image has been stored since.
+   * - The record has no image.
+   * - The record belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
    */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
     const { key, image, run } = record;

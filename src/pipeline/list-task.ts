@@ -218,8 +218,11 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 }
 
 /**
- * Returns the name of the dependency that an error came from, as in the field `what` of an `onRetry` event: `registry`, `state folder` or,
- * for an error of the API, `list`: the name of the list whose task had the error. For all other errors: `kafka`.
+ * Returns the name of the dependency that an error came from, for the field `what` of an `onRetry` event:
+ *
+ * - `list` for an error of the API: the name of the list whose task had the error.
+ * - `state folder` or `registry` for an error of these.
+ * - `kafka` for any other error.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

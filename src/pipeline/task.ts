@@ -60,11 +60,11 @@ export function taskNames(
 }
 
 /**
- * Returns the transactional id for one list of one account. It must be unique: two producers with the same id would fence each other again
- * and again. If the prefix or the account contains a dot, the account stands at the end, after a `/`, which neither can contain. Otherwise
- * prefix `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
+ * Returns the transactional id for one list of one account. The id must be unique: two producers with the same id would fence each other
+ * again and again. Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
  *
- * Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
+ * If the prefix or the account contains a dot, the account stands at the end of the id, after a `/`. Neither can contain a `/`. With only
+ * dots in the id, prefix `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
  */
 export function transactionalId(prefix: string, account: string, resource: Resource): string {
   return `${prefix}${account}`.includes('.')

@@ -6,8 +6,8 @@ import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from 
 export interface DriftOptions {
   /**
    * Number of existing records that the drift alters at once, chosen by the seed. It alters all other records when they are next changed.
-   * With `Infinity`, all records are altered at once that can be: not those that the drift would leave as they are, and not those without
-   * the fields that random changes need, as after `replaceText`. Default 0.
+   * `Infinity` means all records that the drift affects. Records without the fields that random changes need, as after `replaceText`, are
+   * not altered at once. Default 0.
    */
   readonly existing?: number;
   /**
@@ -72,8 +72,9 @@ export class Drift {
   }
 
   /**
-   * Applies the list's drift rules (such as an added field), and the removal of the key field, to `text`: the JSON text of a new version of
-   * a record. Returns the text to serve. If the returned text differs from `text`, `text` is stored for {@link plain}.
+   * Returns the text to serve for a new version of a record. `text` is the JSON text of that version without drift. The list's drift rules
+   * (such as an added field) are applied to it, and the key field is left out while a removal by {@link loseKey} is active. If the result
+   * differs from `text`, `text` is stored for {@link plain}.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);

@@ -55,17 +55,25 @@ interface ListState {
 }
 
 /**
- * Computes the readiness of a service: whether consumers can rely on what is published. A service is ready when it is logged in to the API,
- * is connected to Kafka, has caught up with its lists and retries nothing, and none of its lists has failed or is stale.
+ * Computes the readiness of a service: whether consumers can rely on what is published. A service is ready if all of this holds:
  *
- * The service has *caught up* with a list once a scan that finds all changes of the list has been completed and committed: from then on a
- * change is published soon after the API shows it. In a polled list that is the first complete poll, even if the initial snapshot still
- * runs. In a list without usable dates it is the first full scan. An empty list counts as caught up.
+ * - It is logged in to the API and connected to Kafka.
+ * - It has caught up with each of its lists.
+ * - It retries nothing.
+ * - None of its lists has failed or is stale.
  *
- * A problem begins with the first failed call. A list's problem ends when the list's next page is processed or the list is read as empty. A
- * problem that affects all lists ends when a page of any list is processed or a list is claimed, and a problem with the login ends with a
- * successful login. A new connection ends no problem, because the next call on that connection may fail again. A problem makes the service
- * not ready once it has lasted {@link GRACE_MS}; a failed list does so at once.
+ * The service has *caught up* with a list once a scan that finds all changes of the list has been completed and committed. From then on a
+ * change is published soon after the API shows it. In a polled list that scan is the first complete poll, even if the initial snapshot
+ * still runs. In a list without usable dates it is the first full scan. An empty list counts as caught up.
+ *
+ * A problem begins with the first failed call. The service is not ready once the problem has lasted `GRACE_MS`; if a list has failed, at
+ * once. A problem ends as follows:
+ *
+ * - A problem of one list ends when the next page of the list is processed, or when the list is read as empty.
+ * - A problem that affects all lists ends when a page of any list is processed, or when any list is claimed.
+ * - A problem with the login ends with a successful login.
+ *
+ * A new connection ends no problem, because the next call on that connection may fail again.
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
@@ -173,9 +181,9 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the most important problem of one list; undefined if it has none. `connection` is a problem that affects all lists, and is
-   * reported separately. While there is such a problem, its consequences for the list are omitted: a problem with the same cause, a
-   * transaction that is open for too long, and the causes `starting` and `stale`.
+   * Returns the most important problem of one list; undefined if it has none. `connection` is a current problem that affects all lists and
+   * is reported separately. While there is such a problem, a problem of the list is returned only if it has another cause. An open
+   * transaction and the causes `starting` and `stale` are then omitted, as consequences of `connection`.
    */
   #problemOf(
     state: ListState,

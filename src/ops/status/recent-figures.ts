@@ -82,8 +82,9 @@ export class Durations {
 }
 
 /**
- * Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null if there
- * are no durations. A share of 0.5 gives the median; if the number of durations is even, the lower of the two middle ones.
+ * Returns a quantile of the durations, in ms, accurate to 10 %. The fraction `share` (0 to 1) of the durations does not exceed the
+ * quantile. A share of 0.5 gives the median; for an even number of durations, the lower of the two middle ones. Null if there are no
+ * durations.
  */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();

@@ -219,13 +219,15 @@ export class ListStatus {
   }
 
   /**
-   * Whether a page that was received from `lane` shows that the failure in `#reported.retry` is over. This is so in each of these cases:
+   * Whether a page received from `lane` shows that the failure in `#reported.retry` is over. True in each of these cases:
    *
    * - No failure is reported.
    * - The failure had stopped the list, which now runs again.
    * - The failed call was not a request for this list.
-   * - The pause before the retry is over: a page that arrives earlier belongs to another request. While the initial snapshot runs, the
-   *   failed request may be the snapshot's, so a page of another lane counts only a minute after the end of the pause.
+   * - The pause before the retry is over. A page that arrives earlier belongs to another request.
+   *
+   * While the initial snapshot runs, the failed request may be the snapshot's. In the last case a page of another lane then counts only if
+   * the pause ended at least a minute ago.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

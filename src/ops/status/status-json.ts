@@ -224,8 +224,8 @@ export interface LifeCycleChange {
   readonly to: number;
   readonly count: number;
   /**
-   * Median time spent in state `from` before this change, in ms, to within 10 %. Null if no such time was measured: each needs the time of
-   * the change into `from`, which may not have been observed, and is stored only for a limited number of records.
+   * Median time spent in state `from` before this change, in ms, to within 10 %. Null if no such time was measured. A measurement needs the
+   * time of the change into `from`. That time may not have been observed, and is stored only for a limited number of records.
    */
   readonly medianMs: number | null;
 }

@@ -29,9 +29,9 @@ interface ActiveWarning extends Warning {
 }
 
 /**
- * Collects warnings about problems that do not stop the service. A warning is shown until a hook reports the end of its problem. If there
- * is no such hook, most warnings are shown for a fixed time after the last occurrence, such as ten minutes or an hour; that about volatile
- * fields is shown until the process ends.
+ * Collects warnings about problems that do not stop the service. A warning is shown until a hook reports the end of its problem. If no hook
+ * reports that, the warning is shown for a fixed time after the last occurrence, such as ten minutes or an hour. Only the warning about
+ * volatile fields is shown until the process ends.
  */
 export class Warnings {
   readonly #now: () => number;
@@ -178,9 +178,9 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long the warning about a problem of a scan is shown, in ms, after the problem last occurred. The default, for problems that are not
- * listed here, is ten minutes. For `cut` (the API does not show the end of the list) it is a day: only a full scan can detect that again,
- * and a list with dates has one about once a day.
+ * How long the warning about a problem of a scan is shown after the last occurrence of the problem, in ms. Default, for problems that are
+ * not listed here: ten minutes. The warning about `cut` (the API does not show the end of the list) is shown for a day. Only a full scan
+ * can detect that problem again, and a list with dates has about one full scan a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
@@ -247,12 +247,15 @@ interface Tried {
 }
 
 /**
- * Collects warnings about dependencies (such as Kafka or the API) to which calls failed and were retried in the last ten minutes. A warning
+ * Collects warnings about dependencies, such as Kafka or the API, to which calls failed and were retried in the last ten minutes. A warning
  * also says whether the dependency is known to respond again.
  *
- * A list counts as responding again once two things have happened after the pause that followed its newest failure: a request for the list
- * has succeeded, and a time as long as that pause (at least a minute) has passed without another failure. A success alone is not enough:
- * several requests may be in flight, and hooks do not say which of them failed.
+ * A list counts as responding again once both of these things have happened after the pause that followed its newest failure:
+ *
+ * - A request for the list has succeeded.
+ * - A time as long as that pause, and at least a minute, has passed without another failure.
+ *
+ * A success alone is not enough: several requests may be in flight, and hooks do not say which of them failed.
  */
 class RetryWarnings {
   readonly #now: () => number;

@@ -234,11 +234,12 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns, as `live`, the count and digest of the live keys (newest event is not a deletion) in each partition of the topic:
+ * Returns, as `live`, the count and digest of the live keys in each partition of the topic. A key is live if its newest event is not a
+ * deletion.
  *
- * - from the cursor, if it has them and the images in the store need no check;
- * - otherwise counted in the store, and compared with those of the cursor if it has any. A difference means lost events: they are returned
- *   as `lostEvents`, and the returned cursor restarts the initial snapshot.
+ * - If the cursor has these values, and the images in the store need no check: returns the cursor's values.
+ * - Otherwise: counts the live keys in the store. If the cursor has other values, the topic has lost events: these are returned as
+ *   `lostEvents`, and the returned cursor restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

@@ -55,8 +55,9 @@ export interface Cursor {
 }
 
 /**
- * Count and digest of the live keys (newest event not a deletion) of each partition. Valid only for a cursor with the same `sequence` and
- * `losses` as here: otherwise the topic has had further events, or lost some, since these keys were counted.
+ * Count and digest of the live keys of each partition. A key is live if its newest event is not a deletion. The values are valid only for a
+ * cursor with the same `sequence` and `losses`: if these differ, the topic has had further events or has lost some since the keys were
+ * counted.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -72,14 +73,14 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether every record that the snapshot missed has been read: since the end of the snapshot, a poll has begun and ended, or a sweep has
-   * ended. Until then a record without an image may be an old one, which the snapshot missed because a change moved it to a part of the
-   * list that had been read already.
+   * Whether every record that the snapshot missed has been read. True once a sweep has ended after the snapshot. Also true once a poll has
+   * ended that began after the snapshot and covers the time of the snapshot. Until then a record without an image need not be new. The
+   * snapshot may have missed it, because a change moved it to a part of the list that had been read already.
    */
   readonly caughtUp?: boolean;
   /**
-   * Newest creation or modification time of all published records (`newestStamp` of the cursor) at the time when lost events were detected,
-   * in epoch ms. A record created no later than this may have been published before the loss, so it does not count as new.
+   * Newest creation or modification time of all records that were published before a loss of events was detected, in epoch ms. A record
+   * created no later than this may have been published before the loss, so it does not count as new.
    */
   readonly publishedUpTo?: number | undefined;
 }

@@ -4,12 +4,12 @@ import type { Bounds } from '../../kafka/log.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Compares a topic's offsets with the offsets in the cursor and in the image store. Returns the lost events; undefined if no events were
- * lost. A loss that an earlier call has detected, and that the store has noted as `lost`, is returned again.
+ * Returns the events that a topic has lost; undefined if it has lost none. Compares the topic's offsets with those in the cursor and in the
+ * image store. A loss that the store has noted as `lost` is returned again.
  *
- * The `ends` of the store are the end offsets after its newest commit. The `ends` of a cursor are the end offsets before the commit that
- * contains the cursor and its events. Without a store, a loss of only the events in the newest commit therefore remains undetected here,
- * unless the topic is empty.
+ * The store has the end offsets after its newest commit (`ends`). A cursor has only the end offsets before the commit that contains the
+ * cursor and its events. Without a store, the loss of only the events in the newest commit therefore remains undetected, unless the topic
+ * is empty.
  */
 export function detectLostEvents(
   topic: string,

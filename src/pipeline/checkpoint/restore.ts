@@ -93,9 +93,11 @@ function newTaskMemory(home: string): TaskMemory {
 }
 
 /**
- * Whether the stored images can be used. They can't if they belong to another cluster, topic or version of the store. Nor can they if
- * another process began to restore them from the whole topic and did not finish: some of these images may be of deleted records, and
- * compaction may meanwhile have removed the deletions from the topic.
+ * Whether the stored images can be used. They can't in these cases:
+ *
+ * - The images belong to another cluster, topic or version of the store.
+ * - Another process began to restore the images from the whole topic and did not finish. Some of these images may be of deleted records,
+ *   and compaction may since have removed the deletions from the topic.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   return memory.home === home && (memory.begunBy ?? instance) === instance;
@@ -167,12 +169,12 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events that were published after the stored images were last updated. Most removed events are followed by
- * a newer event of the same record. But once the tombstone of a deleted record has been removed too, the topic has no message about the
- * deletion: the record's image would remain in the store, and its deletion would be published a second time.
+ * Whether compaction has removed events that were published after the stored images were last updated. One of these events may be a
+ * deletion. If its tombstone has been removed too, the topic has no message about the deletion: the record's image would remain in the
+ * store, and its deletion would be published a second time.
  *
- * The check compares sequences, not times: tombstones are removed after `min.compaction.lag.ms` and `delete.retention.ms`, but these
- * settings may have been changed meanwhile, and depend on the clocks of producers and brokers.
+ * The check compares sequences, not times. When compaction removes tombstones depends on topic settings, which may have been changed
+ * meanwhile, and on the clocks of producers and brokers.
  */
 function hasMissingEvents(
   { memory: { whole, found }, sequence }: RestoredImages,
@@ -188,8 +190,8 @@ function startOffsets(bounds: ReadonlyMap<number, Bounds>): Record<string, strin
 }
 
 /**
- * Checks the topic's number of partitions. If it has changed, keys map to other partitions, and compaction would retain an image of a key
- * in each of two partitions. An empty topic may have any number.
+ * Checks that the topic still has the number of partitions with which its events were written. With another number, keys map to other
+ * partitions, and compaction would retain an image of a key in each of two partitions. An empty topic may have any number.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the number differs from the cursor's.
  */

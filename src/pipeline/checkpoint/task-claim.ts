@@ -41,9 +41,11 @@ export interface ClaimState {
 }
 
 /**
- * Opens the task's transactional producer (sink). The first one that this process opens fences the previous owner; each later one replaces
- * the earlier one of this process. If the earlier one has an outdated epoch, either another process has claimed the task or a transaction
- * has timed out. Brokers report the same error in both cases, so the cursor is read to tell them apart.
+ * Opens the task's transactional producer (sink). The first producer that this process opens fences the previous owner of the task. Each
+ * later one replaces the producer that this process opened before.
+ *
+ * The replaced producer may have an outdated epoch: either another process has claimed the task, or a transaction has timed out. Brokers
+ * report the same error in both cases, so the cursor is read to tell them apart.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task; `COMMIT_FAILED` if the task has ended; errors of Kafka.
  */
@@ -66,8 +68,8 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` in which `log.bounds` (it returns the first and the end offsets of partitions) is that of `sink`. Its end
- * offsets include all transactions of the task's earlier producers, even if a former partition leader would return lower ones.
+ * Returns a copy of `taskLog` that reads the start and end offsets of partitions (`log.bounds`) through `sink`. The end offsets from `sink`
+ * include all transactions of the task's earlier producers. Those from `taskLog` may be lower if a former partition leader responds.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
@@ -85,11 +87,11 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 
 /**
  * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. Returns undefined, without reading, until an attempt of this process to
- * open the task has read the cursor.
+ * producer was fenced, or if the outcome of a claim is unknown. As long as no attempt of this process to open the task has read the cursor,
+ * returns undefined without reading.
  *
- * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by neither this process nor the previous owner of the
- * task.
+ * @throws CellarstreamError `FENCED` if another process has committed the newest cursor since then. The cursor may be of this process or of
+ * the previous owner of the task.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,
@@ -112,8 +114,8 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 }
 
 /**
- * Reads the newest committed cursor of a task. Returns the cursor in `known` if the topic has none that is newer. The returned cursor is
- * null if there is none at all.
+ * Reads the newest committed cursor of a task. If the topic has none that is newer than the cursor in `known`, returns the latter. The
+ * cursor in the result is null if neither exists.
  *
  * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
  */

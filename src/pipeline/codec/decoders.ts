@@ -7,12 +7,12 @@ import type { StoreReads } from '../checkpoint/checkpoint.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 /**
- * Returns the decoders that turn the bytes of a list's pages into records:
+ * Returns the decoders that turn the bytes of a list's pages into records.
  *
- * - `snapshot`, for pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails.
- * - `afterSnapshot`, for the pages of all other reads: first compares the digest of the bytes of a record, or of a group of adjacent
- *   records (run), with the digests in the image store. Records with an equal digest, which are most, equal their stored images and are not
- *   decoded. The others are decoded by the decoder `snapshot`.
+ * - `snapshot`, for pages of the initial snapshot: encodes each record from its bytes. If that fails, parses the record as JSON.
+ * - `afterSnapshot`, for the pages of all other reads: compares the digests of records, and of groups of adjacent records (runs), with
+ *   those in the image store. Records with an equal digest equal their stored images and are not decoded; these are most records. The
+ *   others are decoded by `snapshot`.
  */
 export function decoders(
   keyFields: readonly string[],

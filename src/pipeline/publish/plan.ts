@@ -183,8 +183,9 @@ function payloadDigestsOf(
 }
 
 /**
- * Returns new runs: groups of adjacent records of a sweep's page, which the next sweep recognizes as a unit. Only records that will equal
- * their stored images once the batch is committed are used, and only if this sweep has not read them as part of a run already.
+ * Returns new runs: groups of adjacent records of a sweep's page, which the next sweep recognizes as a unit. A new run contains only
+ * records that will equal their stored images once the batch is committed. Records that this sweep has already read as part of a run are
+ * left out.
  */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
@@ -226,8 +227,8 @@ function progressWith(
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
 /**
- * Returns the newest stamp (creation or modification time) among all published records, in epoch ms, as it is after the changes of a batch.
- * Stamps later than `latest` are ignored. `before` is the newest stamp before the batch. Undefined if there is no stamp.
+ * Returns the newest stamp (creation or modification time) among all published records after a batch, in epoch ms. Undefined if there is no
+ * stamp. `before` is the newest stamp before the batch. Stamps of the batch that are later than `latest` are ignored.
  */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
@@ -246,9 +247,9 @@ function newestStampOf(
 }
 
 /**
- * Updates a sweep's two lists of keys with the outcomes of a batch: keys whose content is undecided, and keys whose newest content is too
- * large to publish. Adds the keys that the batch left in such a state. Removes those whose newest content the batch has published, or has
- * shown to be published already.
+ * Updates a sweep's two lists of keys with the outcomes of a batch. One list has the keys whose content is undecided, the other those whose
+ * newest content is too large to publish. Adds the keys that the batch left in such a state. Removes the keys whose newest content is now
+ * published, whether by this batch or before.
  */
 function withKeyOutcomes(
   sweep: SweepProgress,
@@ -330,8 +331,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Returns the progress of a sweep that begins with this page of the initial snapshot, which counts as a sweep. `interrupted` is set if the
- * page is not at the beginning of the list: then an earlier process has read the pages before it.
+ * Returns the progress of a sweep that begins with this page of the initial snapshot. A snapshot of the whole list counts as a sweep. If
+ * the page is not at the beginning of the list, an earlier process has read the pages before it, and `interrupted` is set.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.

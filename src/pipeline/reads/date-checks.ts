@@ -39,9 +39,9 @@ const FIRST_PROBE_MS = 2_000;
 const SOON_MS = 60_000;
 
 /**
- * Probes a list's date parameters alongside its polls: soon after the start, every hour, and after polls missed a change (see
- * `date-probe.ts`). If the parameters do not mean what was assumed, polls restart from where they were when a probe last confirmed the
- * assumption, or else from their first window.
+ * Probes a list's date parameters alongside its polls (see `date-probe.ts`). Probes are sent soon after the start, every hour, and after
+ * polls missed a change. If the parameters do not mean what was assumed, polls restart from where they were when a probe last confirmed the
+ * assumption. If no probe has confirmed it, polls restart from their first window.
  */
 export class DateChecks {
   /**
@@ -93,13 +93,13 @@ export class DateChecks {
   }
 
   /**
-   * Applies the finding of a probe (a test of the list's date parameters):
+   * Applies the finding of a probe (a test of the list's date parameters). `before` is the meaning of the parameters when the probe began.
+   * `since` is the start, in epoch ms, of the poll window that was next at that time.
    *
-   * - If the parameters still have the meaning `before`, which was known when the probe began, sets `#rightSince` to `since`: the start of
-   *   the poll window that was next at that time, in epoch ms.
-   * - If they have another meaning, or the server ignores them, restarts polls.
-   * - If at least two probes in a row returned no records, restarts polls with the next date format. Does nothing if polls by date have
-   *   already been given up.
+   * - If the parameters still have the meaning `before`: sets `#rightSince` to `since`.
+   * - If the parameters have another meaning, or the server ignores them: restarts polls.
+   * - If at least two probes in a row returned no records: restarts polls with the next date format, unless polls by date have been given
+   *   up.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
@@ -125,13 +125,10 @@ export class DateChecks {
   }
 
   /**
-   * Emits once, when the list's date parameters are to be probed again. This is an hour after the call, or only a minute after the call in
-   * these cases:
+   * Emits once, when the list's date parameters have to be probed again:
    *
-   * - The last probe returned no records.
-   * - No modification time is known.
-   * - Probes are paused.
-   * - Polls miss a change within that minute. If they miss one later, this emits at once.
+   * - If the last probe returned no records, no modification time is known, or probes are paused: a minute after the call.
+   * - Otherwise: an hour after the call. If polls miss a change before that, emits at once, but not earlier than a minute after the call.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

@@ -204,9 +204,9 @@ export class ListReads {
   }
 
   /**
-   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. The sweeps
-   * of an unpolled list use `lanes.fullScan` without pauses in between. If other reads of the list waited in a lane of lower priority,
-   * their requests might never be sent.
+   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. An unpolled
+   * list is swept without pauses, and its sweeps use `lanes.fullScan`. Requests of the list's other reads might never be sent if they
+   * waited in a lane of lower priority.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -246,10 +246,11 @@ export class ListReads {
   }
 
   /**
-   * Whether a poll window that begins at `from` (epoch ms) can be relied on to include every change made during the snapshot. True if the
-   * newest modification time seen is `from` or later. An earlier one means that the server's modification times lag behind its clock:
-   * changes during the snapshot may then have times before `from`. If no modification time has been seen, `from` has to be before any time
-   * that a change during the snapshot can have.
+   * Whether a poll window that begins at `from` (epoch ms) is sure to include every change made during the snapshot.
+   *
+   * - If a modification time has been seen: true if the newest one is `from` or later. An earlier one means that the server's modification
+   *   times lag behind its clock, so changes during the snapshot may have times before `from`.
+   * - If none has been seen: true if `from` is before any time that a change during the snapshot can have.
    */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;

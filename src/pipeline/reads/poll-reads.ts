@@ -61,15 +61,15 @@ const AN_HOUR_MS = 3_600_000;
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of consecutive failed scans of one chain (the polls for new changes, or the lookback polls) after which polls are given up for a
- * while. A scan counts as failed only if its window is accepted when it is requested again, so that no other date format is needed. If this
- * value is too small, an outage during a single scan ends polls.
+ * Number of consecutive failed scans of one chain after which polls are given up for a while. The chains are the polls for new changes and
+ * the lookback polls. A failed scan counts only if its window is accepted when it is requested again: otherwise another date format is
+ * tried. If this value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms. If three poll intervals are longer than this
- * value, the sweep waits for three poll intervals. If this value is too small, a sweep during which records moved within the list proves no
- * deletions. If it is too large, polls that the API refuses hold up sweeps.
+ * How long a sweep waits for polls to read the changes that were made during the sweep, in ms. The sweep waits for three poll intervals
+ * instead if these are longer. If this value is too small, a sweep during which records moved within the list proves no deletions. If it is
+ * too large, polls that the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 

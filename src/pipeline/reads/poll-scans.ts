@@ -5,9 +5,9 @@ import type { Observable, SchedulerLike } from 'rxjs';
 export type PollChain = 'newest' | 'back';
 
 /**
- * Numbers the poll scans of a list, and knows which of them have ended. A poll scan reads all pages of one poll window. The scans of each
- * chain (series of poll windows) have their own numbers, and follow each other: a scan that begins while another has not ended replaces it,
- * because that one has failed or was restarted.
+ * Tracks which poll scans of a list have ended. A poll scan reads all pages of one poll window. A chain is a series of poll windows. The
+ * scans of each chain are numbered and follow each other. A scan may begin while the previous scan of its chain has not ended. It then
+ * replaces the previous scan, which has failed or was restarted.
  */
 export class PollScans {
   /** Number of the newest scan that has begun. */
@@ -16,8 +16,9 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription, when polls have read all changes made before the subscription: the chain `newest`, and the chain `back` if
-   * it has ever begun, have each completed a scan that began after the subscription, and the last pages of these scans have been emitted.
+   * Emits once per subscription, when polls have read all changes made before the subscription. Each chain must have completed a scan that
+   * began after the subscription, and the last pages of these scans must have been emitted. The chain `back` is not waited for if it had
+   * not begun before the subscription.
    */
   readonly pollsCompleted$: Observable<unknown>;
 

@@ -19,7 +19,7 @@ import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 /**
- * Sends a series of probe requests, which measure what a list's date parameters mean, one after another. Emits the records of the
+ * Sends a series of probe requests one after another. The requests measure what a list's date parameters mean. Emits the records of the
  * responses, which are published like refetched records. Calls `onFinding` with the finding, then completes.
  */
 export type ProbeLane = <Finding>(

@@ -14,8 +14,8 @@ import type { PageLane } from '../../account/page-lane.ts';
 export interface ReadResult extends SplitPage {
   readonly span: Span;
   /**
-   * Limits on the age of the response's content: `asOf`, the earliest time at which the server can have read it (ms on the local clock),
-   * and `staleMs`, its maximum age in ms when the request was sent. Undefined for a batch without a response.
+   * Limits on the age of the response's content. `asOf` is the earliest time at which the server can have read the content, in ms on the
+   * local clock. `staleMs` is the maximum age of the content when the request was sent, in ms. Undefined for a batch without a response.
    */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */

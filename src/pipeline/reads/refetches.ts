@@ -49,9 +49,11 @@ export class Refetches {
   }
 
   /**
-   * Requests a record by its key, at once or at the time in `later`. Ignored if a refetch of the key is pending already. Also ignored if
-   * the record can't be requested by key, or if `later` is given and {@link MAX_SCHEDULED} refetches are scheduled already: then a later
-   * poll or sweep reads the record.
+   * Requests a record by its key, at once or at the time in `later`. The call is ignored in these cases:
+   *
+   * - A refetch of the key is pending already.
+   * - The record can't be requested by key. A later poll or sweep reads it.
+   * - `later` is given, and `MAX_SCHEDULED` refetches are scheduled already. A later poll or sweep reads the record.
    */
   refetch(key: string, later?: ScheduledRefetch): void {
     if (this.#pending.has(key) || !this.#single.canRequest(key)) return;

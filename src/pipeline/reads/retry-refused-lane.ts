@@ -13,11 +13,12 @@ const MAX_MS = 10 * 60_000;
 
 /**
  * Operator for one of a list's concurrent streams of reads. If the API refuses a request with a status that is not transient, resubscribes
- * after a pause, while the other streams continue. Passes other errors on, as they concern the whole list.
+ * to the stream after a pause. The other streams continue meanwhile. Passes other errors on, as they concern the whole list.
  *
- * @param hasOtherLanes Whether other streams, such as polls, read the list as well. If they do, only this stream is restarted after a
- * refusal. If not, the refusal is passed on as an error, which makes all reads of the list begin again.
- * @param lane Lane whose page slot the refused request has acquired and has to release. Default: the stream releases its slots itself.
+ * @param hasOtherLanes Whether other streams, such as polls, read the list as well. If not, the refusal is passed on as an error, which
+ * makes all reads of the list begin again.
+ * @param lane Lane in which the refused request has acquired a page slot. The operator releases the slot. Default: the stream releases its
+ * slots itself.
  */
 export function retryRefusedLane<T>(
   { list, hooks, scheduler }: Pick<Task, 'list' | 'hooks' | 'scheduler'>,

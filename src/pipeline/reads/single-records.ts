@@ -16,8 +16,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles (closes) a read on the list's logical clock. {@link SingleRecords.request} calls it with the span of each response that it
-   * receives and does not emit. Reads of emitted responses have to be settled by the subscriber of `request`.
+   * Settles (closes) a read on the list's logical clock. {@link SingleRecords.request} calls this function with the span of each response
+   * that it does not emit. The reads of emitted responses have to be settled by the subscriber of `request`.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */
@@ -26,10 +26,14 @@ export interface SingleRecordsOptions {
 
 /**
  * Requests single records of a list, and decides whether a 404 proves that the record does not exist. A 404 may also come from a gateway
- * while the API behind it is replaced, or from a server that does not accept some character of the key in an address, above all `%2F`.
- * Therefore a 404 counts only if a request right after it returns a record that is known to exist and whose key has the same special
- * characters. If it does not, if the API refuses the request (with status 400, for example), or if it responds with invalid JSON, it
- * remains unknown whether the record exists.
+ * while the API behind it is replaced. A server may also respond with 404 because it does not accept some character of the key in an
+ * address, above all `%2F`.
+ *
+ * Therefore a 404 is checked by another request right after it. This requests a record that is known to exist and whose key has the same
+ * special characters. The 404 counts only if the API returns that record.
+ *
+ * It remains unknown whether the record exists if the check fails, if the API refuses a request (with status 400, for example), or if it
+ * responds with invalid JSON.
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;

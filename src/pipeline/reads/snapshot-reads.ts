@@ -37,16 +37,16 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Emits the start of the first poll window, in epoch ms: on subscription if this or an earlier process has read a page of the snapshot,
-   * and again with each page. The start is early enough for the window to include every change during the snapshot.
+   * Emits the start of the first poll window, in epoch ms. Emits on subscription if this or an earlier process has read a page of the
+   * snapshot, and again with each page. The window then includes every change made during the snapshot.
    */
   readonly pollStart$: Observable<number> = this.#pollStart$;
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void> = this.#done$;
   /**
-   * Whether the snapshot requests all records from its beginning: `START_FROM` is not set, or the list has no dates. If false, it begins
-   * with the window from `START_FROM` on. The value stays false if that window turns out to be useless and all records are requested after
-   * all.
+   * Whether the snapshot requests all records from its beginning. True if `START_FROM` is not set, or if the list has no dates. If false,
+   * the snapshot begins with the window from `START_FROM` on. The value stays false even if that window turns out to be useless and all
+   * records are requested after all.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
@@ -83,10 +83,14 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the records for the initial snapshot: the whole list, or with `START_FROM` a window of modification dates up to the present. To
-   * include all records in whatever time zone the server reads dates, the window begins earlier than `START_FROM` and ends two days in the
-   * future; older records are filtered out later. If the list refuses the window or returns no records for it, the whole list is scanned:
-   * some servers do not support windows that end in the future or begin long ago.
+   * Scans the records for the initial snapshot. Without `START_FROM`, or if the list has no dates, scans the whole list. Otherwise scans a
+   * window of modification dates from `START_FROM` up to the present.
+   *
+   * The server may read dates in any time zone. To include all records nevertheless, the window begins earlier than `START_FROM` and ends
+   * two days in the future. Older records are filtered out later.
+   *
+   * Some servers do not support windows that end in the future or begin long ago. If the list refuses the window or returns no records for
+   * it, the whole list is scanned.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -142,9 +146,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the creation time, in epoch ms, from which on a record of the snapshot counts as new (event `c`, not `r`): `serverTime`, or
- * `since` (where polls resume) if that is later, because records created before `since` may have been published after an earlier snapshot.
- * Returns null if the server sends no time: then no record counts as new.
+ * Returns the creation time from which on a record of the snapshot counts as new (event `c`, not `r`), in epoch ms. This is the later one
+ * of `serverTime` and `since`, the time where polls resume. Records created before `since` may have been published after an earlier
+ * snapshot. Returns null if the server sends no time: then no record counts as new.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -6,12 +6,12 @@ import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 /**
- * Returns a function that converts each step of a list's sweeps (a page was read, a missing key was requested, the sweep ended) to a batch:
- * the records that were read, and the keys that were proved absent.
+ * Returns a function that converts each step of a list's sweeps to a batch. Examples of steps: a page was read, a missing key was
+ * requested, the sweep ended. A batch has the records that were read and the keys that were proved absent.
  *
  * @param certifyJobs Called at the end of each sweep. Returns the pending requests for certificates of full scans, which the sweep fulfils.
- * @param hold Keeps the read of a page open on the list's logical clock, and returns a function that closes it. While the read is open, the
- * list remembers which records overlapping reads have shown, so that the sweep does not delete them. Undefined if records can be requested
+ * @param hold Keeps the read of a page open on the list's logical clock, and returns a function that ends this. While the read is open, the
+ * list remembers which records overlapping reads have shown. The sweep does not delete these records. Undefined if records can be requested
  * by key: then a request for a missing key shows whether its record exists.
  */
 export function sweepBatch(
@@ -20,9 +20,9 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Ends the read of the sweep's newest page, which `hold` keeps open on the list's logical clock. Called at the next page or at the end of
-   * the sweep, and not at the commit of the page, because the sweep's steps of kind `absent` refer to the read. Undefined if `hold` is not
-   * given or no page has been read yet.
+   * Ends the hold on the read of the sweep's newest page. Called at the next page or at the end of the sweep. The commit of the page is too
+   * early for this call, because the sweep's steps of kind `absent` refer to the read. Undefined if `hold` is not given or no page has been
+   * read yet.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
