@@ -123,9 +123,10 @@ export interface SandboxOptions {
   /** Number of random changes per second, in each account. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of an account's random changes from one change of the form of its data to the next: a list gets a new field, numbers in a field
-   * become text, a record loses its key, or a page repeats some records. If an added or converted field is chosen again, it returns to
-   * normal. Default 0: the form never changes.
+   * Number of random changes in an account from one drift to the next. Default 0: no drifts.
+   *
+   * A drift changes the form of the data: a list gets a new field, numbers in a field become text, a record loses its key, or a page
+   * repeats some records. If an added or converted field is chosen again, that field's drift ends instead.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */

@@ -184,8 +184,9 @@ export class RecordStore {
   }
 
   /**
-   * Adds a drift rule, which alters the form of records before they are served, for example by an added field. The rule applies at once to
-   * as many randomly chosen records of the list as `options.existing` says, and to every record that is later created or changed.
+   * Adds a drift rule. The rule alters the form of a list's records before they are served, for example by an added field. It applies to
+   * every record that is later created or changed. It also applies at once to some existing records, chosen at random: `options.existing`
+   * is their number.
    *
    * @returns a function that removes the rule.
    */

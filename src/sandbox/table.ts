@@ -172,9 +172,11 @@ interface Columns {
 }
 
 /**
- * Generates the creation time, the time of the last change and the template of each of `count` records. Creation times are spread evenly
- * over the three years before `endsAt`, in the order of the ids. A template is chosen only if its last change, counted from the record's
- * creation, lies before `endsAt`: so old records mostly have a longer history than new ones.
+ * Generates three columns for `count` records: creation time, time of the last change, and template.
+ *
+ * - Creation times are spread evenly over the three years before `endsAt`, in the order of the ids.
+ * - A template determines the time from a record's creation to its last change.
+ * - Only templates whose last change is before `endsAt` are chosen. So old records mostly have a longer history than new ones.
  */
 function makeHistory(
   count: number,

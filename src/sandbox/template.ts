@@ -85,9 +85,9 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms: the beginning of the year 2200. A template stores each time from 2200 to 2299
-   * in the source record as its distance from this creation time. In a copy, the distance is added to the copy's creation time. No other
-   * text of a source record looks like a time in these years.
+   * Creation time of a template's source record, in epoch ms: the beginning of the year 2200. The source record contains this time and
+   * later ones, up to 2299. A template stores each of them as its distance from the creation time. A copy of the record gets the copy's own
+   * creation time plus that distance. No other text of a source record looks like a time in these years.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */

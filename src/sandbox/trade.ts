@@ -67,8 +67,9 @@ export class Trade {
   }
 
   /**
-   * Returns a number from 0 (inclusive) to 1 (exclusive), derived from an account's `seed`, that makes accounts differ: it shifts the index
-   * of their first customer and the times of their random changes. It is 0 for the first account, whose seed is the sandbox's.
+   * Returns a number that makes an account differ from the others, derived from its `seed`. The number is at least 0 and less than 1. It
+   * shifts the index of the account's first customer and the times of the account's random changes. The first account has the sandbox's
+   * seed; its number is 0.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;

@@ -125,9 +125,11 @@ const EXISTING = 5;
 const REPEATED = 3;
 
 /**
- * Simulates at random, by a seed, that the API changes the form of its records: a new field, numbers that become text, a record without its
- * key, or a page that repeats records. Each such change is a drift. If a field that already has a drift is chosen, its drift ends. In each
- * list at most one record lacks its key and one page repeats records: a new drift of these kinds ends the previous one.
+ * Simulates drifts: random changes in the form of the API's records. A seed determines the drifts. There are these kinds:
+ *
+ * - A list gets a new field, or numbers in a field become text. If the chosen field already has a drift, that drift ends instead.
+ * - A record is served without its key. This ends the previous drift of this kind in the same list.
+ * - A page repeats records. This ends the previous drift of this kind in the same list.
  */
 export class RandomDrift {
   readonly #store: RecordStore;

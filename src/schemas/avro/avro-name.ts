@@ -17,10 +17,11 @@ export function isAvroName(text: string): boolean {
 }
 
 /**
- * Returns a valid Avro name for any text, such as a name in JSON. A valid text is used as it is. In any other text the accents are removed,
- * `_` replaces each character that Avro does not allow, and `_` is put before a leading digit (`Prix été (€)` becomes `Prix_ete____`, `2nd`
- * becomes `_2nd`). If the name is taken, a hash is appended to it. So the result depends on the text and on whether the name was taken, not
- * on the number of similar names before it.
+ * Returns a valid Avro name for any text, such as a name in JSON. A text that is a valid name is returned unchanged. Any other text is
+ * converted: accents are removed, `_` replaces each character that Avro does not allow, and `_` is put before a leading digit. Examples:
+ * `Prix été (€)` becomes `Prix_ete____`, and `2nd` becomes `_2nd`.
+ *
+ * If the name is taken, a hash is appended. A counter would depend on how many similar names came before.
  *
  * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.
  */
@@ -71,9 +72,12 @@ export interface FieldParent {
 }
 
 /**
- * Returns the names that a new field of a record type can't have: those of the record type's fields; at the root also `nulls` and
- * `unmapped`, the last two fields of every image; and those of properties that every JavaScript object inherits, such as `toString`. If a
- * field with such a name were absent from an object, avsc would read the inherited property.
+ * Returns the names that a new field of a record type can't have:
+ *
+ * - the names of the record type's fields;
+ * - at the root of the schema: `nulls` and `unmapped`, the last two fields of every image;
+ * - the properties that every JavaScript object inherits, such as `toString`. If an object lacked a field of that name, avsc would read the
+ *   inherited property.
  */
 export function takenNames({ path, fields }: FieldParent): Set<string> {
   const taken = [

@@ -45,9 +45,9 @@ export interface LogicalSchema {
   readonly precision?: number;
   readonly scale?: number;
   /**
-   * For `timestamp-millis`: whether the field preserves the original text of every time. Without it, the text of a UTC time with a
-   * precision of at most ms is not preserved, only the instant: `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`. The text of
-   * any other time is always preserved, in `unmapped`.
+   * Whether a `timestamp-millis` field preserves the original text of every time. Default false: a UTC time with a precision of at most ms
+   * is stored as an instant only. So `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`. The text of any other time is always
+   * preserved, in `unmapped`.
    */
   readonly exact?: boolean;
 }
@@ -83,8 +83,12 @@ export function withRecords(
 }
 
 /**
- * Largest integer that avsc decodes exactly from an Avro long; `MIN_LONG` is the smallest. avsc computes in doubles: it rejects the largest
- * safe integer, and decodes values below -2^52 incorrectly without an error, because zigzag encoding stores a negative `n` as `-2n - 1`.
+ * Largest integer that avsc decodes exactly from an Avro long. `MIN_LONG` is the smallest. The limits exist because avsc computes in
+ * doubles:
+ *
+ * - It rejects the largest safe integer.
+ * - It decodes integers below -2^52 incorrectly, without an error. Zigzag encoding stores a negative `n` as `-2n - 1`, which is beyond the
+ *   safe integers then.
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
 const MIN_LONG = -(2 ** 52);

@@ -12,8 +12,9 @@ export type AvroValue =
 /** Codec between JSON values and one Avro type. */
 export interface FieldCodec {
   /**
-   * Writes a JSON value (never null). Returns false, with nothing written, if the type can't represent the value exactly. Adds to `residue`
-   * the nested values that their types can't represent, and details that a type drops, such as the original text of a time.
+   * Writes a JSON value, which must not be null. Returns false, with nothing written, if the type can't represent the value exactly. Adds
+   * to `residue` what the written value lacks: nested values that their types can't represent, and details such as the original text of a
+   * time.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**

@@ -126,12 +126,12 @@ const STRING_CODEC: FieldCodec = {
 };
 
 /**
- * Codec of a type that stores a time or a date as an integer.
+ * Returns the codec of a type that stores a time or a date as an integer. A text is parsed with `parse` first, and with `parseOther` if
+ * `parse` returns NaN. If both return NaN, the codec can't encode the text.
  *
- * @param parse Parses the texts that need not be stored besides the integer, because `format` restores the text or another notation that
- * may replace it. Returns NaN for any other text.
- * @param parseOther Called if `parse` returns NaN. Parses the texts that are stored besides the integer, in `unmapped`. Returns NaN for any
- * other text, which the codec can't encode.
+ * @param parse Parses the texts for which storing the integer is enough: `format` returns the same text, or another notation that may
+ * replace it. Returns NaN for any other text.
+ * @param parseOther Parses the texts that are stored in `unmapped` as well as the integer. Returns NaN for any other text.
  */
 const time = (
   kind: number,

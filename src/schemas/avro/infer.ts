@@ -20,13 +20,16 @@ interface GrowOptions {
 export const MAX_FIELDS = 500;
 
 /**
- * Returns `schema` with a nullable field for each member of the records that has none, at any depth. Existing fields are unchanged, so
- * every version can read data written with any other.
+ * Returns `schema` with new fields for those members of the records that have none, at any depth. New fields are nullable, and existing
+ * fields are unchanged. So every version of the schema can read data written with any other.
  *
- * {@link shapeOf} determines the type of a new field. A member gets no field if none of its values shows a type (null and empty values do
- * not), or if its key is longer than 200 UTF-16 code units. Fields are added up to a total of 500 in the schema and of 150 in a nested
- * object; the most frequent members take precedence. The order of the records and of their keys doesn't matter. A record that needs no new
- * field costs one lookup per key.
+ * - {@link shapeOf} determines the type of a new field.
+ * - A member gets no field if none of its values shows a type. Null and empty values show none.
+ * - A member gets no field if its key is longer than 200 UTF-16 code units.
+ * - Fields are added up to a total of 500 in the schema and of 150 in a nested object. Key fields take precedence, then the most frequent
+ *   members.
+ *
+ * The order of the records and of their keys doesn't matter. A record that needs no new field costs one lookup per key.
  *
  * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
  * @returns `schema` itself if nothing is added.
@@ -140,9 +143,9 @@ interface Growth {
 }
 
 /**
- * Returns the Avro record type `place.record` with new fields for `place.newMembers` (members of objects that have no field yet), as
- * `admittedMembers` selects them. Nested record types get new fields in the same way. Adds at most `fieldBudget` fields in total. Returns
- * the same object if it adds none.
+ * Returns the Avro record type `place.record` with new fields, at most `fieldBudget` in total. `place.newMembers` are the members of JSON
+ * objects that have no field yet; `admittedMembers` selects those that get one. Nested record types get new fields in the same way. Returns
+ * `place.record` itself if no field is added.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
@@ -167,9 +170,11 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Selects which new members of an object (those without a field in the schema) get a field, and returns the inferred type of each by the
- * member's name. Key fields come first, then the most frequent members. The types have at most `room` fields in total, including nested
- * ones. A member that needs more fields than are left becomes JSON text.
+ * Selects the new members of an object that get a field. A new member has no field in the schema. Returns the inferred type of each
+ * selected member by the member's name.
+ *
+ * Key fields come first, then the most frequent members. The selected members get at most `room` fields in total, including nested ones. A
+ * member that needs more fields than are left becomes JSON text, which needs one.
  */
 function admittedMembers(
   place: RecordNode,

@@ -84,8 +84,10 @@ export class RecordCodec {
 
   /**
    * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
-   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
-   * member for which the schema has no field, unless the member's value shows no type, as null does.
+   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`.
+   *
+   * @param onUnknown Called if the schema has no field for a member of the record. Not called for a member whose value shows no type, such
+   * as null.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer {
     const residue = new EncodingResidue(this.#paths.root);
@@ -156,9 +158,9 @@ export class RecordCodec {
   }
 
   /**
-   * Completes the image (encoded record) whose typed fields are in the output: appends its last two fields, `nulls` (where the API sent
-   * null) and `unmapped` (values that the typed fields can't hold). Returns the image. Calls `onUnknown` if {@link
-   * EncodingResidue.hasUnknown} is true for the record: the schema may need a new field.
+   * Completes the image (encoded record) in the output, which has only the typed fields so far, and returns it. Appends the last two
+   * fields: `nulls` (where the API sent null) and `unmapped` (values that the typed fields can't hold). Calls `onUnknown` if
+   * {@link EncodingResidue.hasUnknown} is true for the record: the schema may need a new field.
    */
   #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
     const out = this.#out;

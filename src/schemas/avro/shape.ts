@@ -37,15 +37,17 @@ const INSTANT: Shape = {
 };
 
 /**
- * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter. Values that no type
- * represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates. Returns undefined
- * if all values are ignored, or if no type can be inferred from the rest, for example if each is an array that contains only nulls.
+ * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter.
+ *
+ * Values that no type represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone
+ * surrogates. Returns undefined if no values are left. Also returns undefined if the values left show no type, for example arrays that
+ * contain only nulls.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
- * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. But if one member has more than
- *   half of these fields, and the object has few enough without them, only this member becomes JSON text.
- * - An object or array deeper than {@link MAX_DEPTH} becomes JSON text, and so does an array whose items would be JSON text.
+ * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. There is one exception: if one member
+ *   has more than half of these fields, and the rest are few enough, only this member becomes JSON text.
+ * - An object or array deeper than {@link MAX_DEPTH} becomes JSON text. So does an array whose items would be JSON text.
  *
  * @param depth Number of objects and arrays that enclose the values, including the record itself.
  */

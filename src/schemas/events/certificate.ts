@@ -61,9 +61,11 @@ export interface Certificate extends TallyText {
   /** Keys that `undecided` counts, 100 at most. While deletions are held back (see `held`), their keys may be among them. */
   readonly undecided_keys: readonly string[];
   /**
-   * How complete the full scan was. `exact`: the scan read the whole list, `read + rejected` equals `total_records`, and `undecided`,
-   * `held` and `unpublished` are 0. `complete`: the scan read every page from beginning to end, but another condition of `exact` is not
-   * met. `unsettled`: the scan may have missed records.
+   * How complete the full scan was:
+   *
+   * - `exact`: the scan read the whole list, `read + rejected` equals `total_records`, and `undecided`, `held` and `unpublished` are 0.
+   * - `complete`: the scan read every page from beginning to end, but another condition of `exact` is not met.
+   * - `unsettled`: the scan may have missed records.
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**

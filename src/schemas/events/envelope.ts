@@ -342,9 +342,11 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record in an event that was decoded with avsc, as JSON text: the record after the change, or before it for a deletion; null
- * if the event has neither. Its content is what the API sent; the order of the keys is unspecified. Replaces the fields' Avro names by
- * their JSON names, and applies the images' `nulls` and `unmapped`.
+ * Returns the record in an event that was decoded with avsc, as JSON text. This is the record after the change or, for a deletion, the
+ * record before it. Returns null if the event has neither.
+ *
+ * The content is what the API sent: the fields have their JSON names in place of their Avro names, and the images' `nulls` and `unmapped`
+ * are applied. The order of the keys is unspecified.
  *
  * @param event An event decoded by an avsc type that was made from `schema` with avsc's default options: logical types are left as numbers
  * and bytes.

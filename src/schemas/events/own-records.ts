@@ -60,8 +60,9 @@ export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
 /**
  * Returns the names of the fields that make a schema unfit for status changes:
  *
- * - fields of {@link StatusChangeEvent} that it lacks or that have another type (`key` may be lacking);
- * - all other fields, except key fields of the type `["null", "long"]`.
+ * - fields of {@link StatusChangeEvent} that the schema lacks, other than `key`;
+ * - fields of {@link StatusChangeEvent} that have another type in the schema;
+ * - fields of the schema that {@link StatusChangeEvent} does not have, other than key fields of the type `["null", "long"]`.
  */
 export function wrongStatusFields(
   { fields }: RecordSchema,

@@ -44,10 +44,13 @@ const DEFAULT_MESSAGE_BYTES = 1_048_588;
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
- * Compares an existing topic with the specification from which the service would create the topic. Returns the differences, some of which
- * make the service refuse the topic ({@link TopicFinding.isRefused}). These are not reported: another number of partitions, unless the
- * number is fixed or the co-partitioned topic has another one; more replicas than specified; another retention, unless the specified one is
- * unlimited.
+ * Compares an existing topic with its specification, and returns the differences. The specification is that from which the service would
+ * create the topic. Some differences make the service refuse the topic ({@link TopicFinding.isRefused}). These differences are not
+ * reported:
+ *
+ * - another number of partitions, unless the number is fixed or the co-partitioned topic has another one;
+ * - more replicas than specified;
+ * - another retention, unless the specified one is unlimited.
  *
  * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
  * @param brokers Number of brokers in the cluster.
@@ -71,8 +74,8 @@ export function topicFindings(
   /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
   const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
   /**
-   * Compares a setting of the topic with the value in the specification, and adds a finding, with `why` as its explanation, if `isWorse`
-   * says that the topic's value is worse. Adds none if the broker does not report the setting, or the specification does not contain it.
+   * Adds a finding if the topic's value of a setting is worse than the specified one, as `isWorse` decides. `why` is the finding's
+   * explanation. Adds none if the broker does not report the setting, or if the specification does not contain it.
    */
   const compare = (
     setting: (typeof CHECKED_SETTINGS)[number],

@@ -105,15 +105,15 @@ export interface Elements<T> {
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Splits a page into the elements of its array of records and the JSON around them (`rest`), without parsing the page, so that known
- * elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. The JSON is not
- * validated: `read` has to validate the elements, and the caller has to parse `rest`.
+ * Splits a page into the elements of its array of records and the JSON around the array (`rest`). The page is not parsed as a whole, so
+ * that known elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. The JSON
+ * is not validated: `read` has to validate the elements, and the caller has to parse `rest`.
  *
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
  * @param read Called with the index of an element's first byte. Reads this element and, if it can, some of those directly after it. Returns
  * their values, and the index after the last of them (for JSON, {@link endOfValue} computes it).
  * @returns `elements`, the values that `read` returned, in order; and `rest`, the page as JSON text with an empty array of records.
- * Undefined for a page with another structure, or malformed JSON: parse the whole page instead.
+ * Undefined if the page has another structure or is malformed: then the caller has to parse the whole page.
  */
 export function* pageElements<T>(
   page: Buffer,
@@ -140,9 +140,12 @@ interface FoundArray<T> {
 }
 
 /**
- * Finds an array by its path of member names within the JSON value at index `start` of a page, and returns the values that `read` returns
- * for its elements. Returns undefined if there is no such array, if the JSON is malformed, or if an object on the path has an escaped name
- * or has the path's next name twice. Yields as {@link pageElements} does.
+ * Finds an array in a page, and returns the values that `read` returns for the array's elements. The array is searched for in the JSON
+ * value at index `start`, by its path of member names. Yields as {@link pageElements} does. Returns undefined in these cases:
+ *
+ * - There is no such array.
+ * - The JSON is malformed.
+ * - An object on the path has an escaped name, or has the path's next name twice.
  */
 function* elementsIn<T>(
   page: Buffer,

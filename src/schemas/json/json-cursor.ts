@@ -101,8 +101,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads the number at the cursor if it has at most 15 digits and no exponent: its digits and the power of ten are exact doubles, so one
-   * division rounds as `JSON.parse` does. Returns undefined for any other number, without moving the cursor.
+   * Reads the number at the cursor if it has at most 15 digits and no exponent. Returns undefined for any other number, without moving the
+   * cursor. The digits and the power of ten are exact doubles, so one division rounds as `JSON.parse` does.
    */
   #shortNumber(): number | undefined {
     const { page } = this;

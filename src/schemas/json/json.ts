@@ -51,8 +51,9 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number, other than `-0`, whose value `JSON.parse` and
- * `JSON.stringify` would change. For nearly every text, without such numbers, parsing costs one additional regular expression.
+ * Parses JSON as `JSON.parse` does, but without changing the value of any number. A number whose value `JSON.parse` and `JSON.stringify`
+ * would change becomes a {@link JsonNumber}; `-0` is returned as the number -0. Nearly every text has no such number, and then costs one
+ * additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -74,9 +75,9 @@ export function canonicalJson(value: JsonValue): string {
 }
 
 /**
- * Matches a number whose value `JSON.parse` and `JSON.stringify` might change (16 or more digits, where a decimal point counts as one; or
- * an exponent of three or more digits), including the character before the number. All other numbers keep their values. Matches within
- * strings are rare and harmless.
+ * Matches a number whose value `JSON.parse` and `JSON.stringify` might change, and the character before the number. Such a number has 16 or
+ * more digits, where a decimal point counts as one, or an exponent of three or more digits. All other numbers keep their values. Matches
+ * within strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
@@ -121,9 +122,11 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Returns the parsed `value` of a JSON text with {@link JsonNumber} in place of the numbers at `spans` (positions in `text`); objects and
- * arrays are changed in place. To find these numbers in `value`, the text is parsed again with quotes around them, which makes them
- * strings. `JSON.parse` alone thus decides what the text means, also for repeated keys and `__proto__`.
+ * Replaces numbers in `value` by {@link JsonNumber}s, and returns the result. `value` is the parsed `text`, and `spans` are the positions
+ * of these numbers in `text`. Objects and arrays are changed in place.
+ *
+ * To find these numbers in `value`, the text is parsed again with quotes around them, which makes them strings. `JSON.parse` alone thus
+ * decides what the text means, also for repeated keys and `__proto__`.
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';

@@ -105,11 +105,12 @@ export class RegistryHttp {
   }
 
   /**
-   * Sends one request to the registry. Returns the response: a 2xx (`exists` is true), or a 404 with the registry's own `error_code`.
+   * Sends one request to the registry and returns the response. `exists` is true for a 2xx, and false for a 404 with the registry's own
+   * `error_code`.
    *
    * @param about The subject or schema id that the request concerns, for error messages.
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response, also a 2xx
-   * whose body is not a JSON object; `TLS_REFUSED`.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE` if there is no response, and for 408, 429 and 5xx; `TLS_REFUSED` if no TLS connection
+   * can be set up; `REGISTRY_REFUSED` for any other response, also for a 2xx whose body is not a JSON object.
    */
   async request(
     method: string,

@@ -25,10 +25,11 @@ export interface SubjectInspection {
 }
 
 /**
- * A schema registry with Confluent's API.
+ * A schema registry with Confluent's API. Every method throws CellarstreamError with one of these codes:
  *
- * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` if a retry may succeed, `TLS_REFUSED` if no TLS connection can be set up,
- * for example because a certificate is not trusted, else `REGISTRY_REFUSED` with the registry's message.
+ * - `REGISTRY_UNREACHABLE`: a retry may succeed.
+ * - `TLS_REFUSED`: no TLS connection can be set up, for example because a certificate is not trusted.
+ * - `REGISTRY_REFUSED`: any other failure, with the registry's message.
  */
 export interface Registry {
   /**
@@ -75,8 +76,8 @@ export function createRegistry(options: RegistryOptions): Registry {
 }
 
 /**
- * Implementation of {@link Registry}. Each schema and each id is requested once: `#ids` and `#schemas` cache the promises of requests in
- * flight and of successful ones, and drop failed ones. Schemas of one subject are sent one after another, by means of `#lastSent`.
+ * Implementation of {@link Registry}. Each schema and each id is requested once: `#ids` and `#schemas` cache the promises of requests. A
+ * failed request is removed from the cache. Schemas of one subject are sent one after another; `#lastSent` has the request to wait for.
  */
 class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
@@ -196,9 +197,9 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Returns the registry's global compatibility level, which applies to subjects without a level of their own; undefined if the registry
-   * does not report it. For a subject without a schema, Apicurio and Karapace do not report the global level in response to
-   * `#subjectLevel`, so it has to be requested with this method.
+   * Returns the registry's global compatibility level; undefined if the registry does not report it. The global level applies to subjects
+   * without a level of their own. `#subjectLevel` can't replace this method: for a subject without a schema, Apicurio and Karapace do not
+   * report the global level in response to it.
    *
    * @param subject Subject that an error message names.
    */

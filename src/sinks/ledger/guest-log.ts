@@ -52,9 +52,9 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Maps the offset of each ledger entry of the account's owners that was read to a time at which the entry was known to exist, in ms
-   * (`scheduler.now()`). That time gives a lower bound of the entry's age even after the partition leader has changed, when the brokers'
-   * timestamps can't be compared.
+   * Maps the offset of an owner's ledger entry to a time at which the entry existed, in ms (`scheduler.now()`). Contains every owner's
+   * entry of the account that this guest has read. The time gives a lower bound of the entry's age. It is needed after a change of the
+   * partition leader, when the brokers' timestamps can't be compared.
    */
   const seen = new Map<string, number>();
 

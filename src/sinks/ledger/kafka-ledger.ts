@@ -23,15 +23,15 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner, appends the entry `text`, and returns the newest earlier entries, as
-   * {@link PriorEntries}. These include uncommitted ones, because a process may have acted on an entry whose commit was not acknowledged.
+   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns the newest earlier entries. These include
+   * uncommitted entries, because a process may have acted on an entry whose commit was not acknowledged.
    *
    * @param beside Messages to commit in the same transaction.
    */
   readonly claim: (text: string, beside?: readonly Message[]) => Promise<PriorEntries>;
   /**
-   * Appends an entry. Resolves when the entry is committed. The first call after a failed one opens a new producer. It fails with `FENCED`
-   * if another process has meanwhile opened a producer for the account and appended an entry as its owner.
+   * Appends an entry. Resolves when the entry is committed. After a failed call, the next call opens a new producer. That next call fails
+   * with `FENCED` if another process has meanwhile opened a producer for the account and appended an entry as the account's owner.
    *
    * @param beside Messages to commit in the same transaction.
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
@@ -59,8 +59,10 @@ export interface GuestEntries {
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry, with ages as of `claimedAt`. A
-   * caller that claims the ledger gets at most one of them, the newest declaration; a guest gets all that the ledger topic still contains.
+   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry. Their ages are as of `claimedAt`.
+   *
+   * - A caller that claims the ledger gets at most one entry: the newest declaration.
+   * - A guest gets all of these entries that the ledger topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**
@@ -261,9 +263,13 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entry of each key of the ledger topic. Returns those of the account and its guests in the order of their offsets
-   * (`all`), those of other accounts (`others`), and the offset at which to continue reading (`next`). @param from Source of the topic's end
-   * offset, up to which entries are read.
+   * Reads the newest entry of each key of the ledger topic. Returns:
+   *
+   * - `all`: the entries of the account and its guests, in the order of their offsets;
+   * - `others`: the entries of other accounts;
+   * - `next`: the offset at which to continue reading.
+   *
+   * @param from Source of the topic's end offset, up to which entries are read.
    */
   async #read(from: BoundsSource) {
     const { ledgerTopic, account } = this.#options;
@@ -279,9 +285,9 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the newest entry of each key in the ledger topic, as `#read` does, and also returns as `own` the entry whose text is `text`. If
-   * no entry has this text, the cached entries may be from a deleted topic, so the topic is read again from its beginning. If still no
-   * entry has this text, `own` is undefined.
+   * Reads the ledger topic as `#read` does, and also returns the entry whose text is `text`, as `own`. If no entry has this text, the
+   * cached entries may be from a deleted topic, so the topic is read again from its beginning. If still no entry has this text, `own` is
+   * undefined.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

@@ -15,9 +15,9 @@ export interface LedgerEntry {
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age in ms above which ledger entries (declared requests) are ignored if they come from guests (processes that use the account's quota
- * without owning the account) or from other accounts with the same API key. If it is too small, requests that still count against the quota
- * are ignored when the clocks of two brokers differ.
+ * Age in ms above which ledger entries (declared requests) of other processes are ignored. It applies to entries of guests (processes that
+ * use the account's quota without owning the account) and of other accounts with the same API key. If it is too small and the clocks of two
+ * brokers differ, requests are ignored that still count against the quota.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
@@ -68,8 +68,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entry of each guest (process such as `check` that uses the API key), without those that had expired when the message
- * `at` was appended to the ledger. `expired`: keys of the guests whose newest entry had expired.
+ * Returns the newest entry of each guest, unless the entry had expired when the message `at` was appended to the ledger. A guest is a
+ * process, such as `check`, that uses the API key beside the service. `expired` has the keys of the guests whose newest entry had expired.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],

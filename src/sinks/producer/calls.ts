@@ -26,8 +26,11 @@ interface ErrorResponse {
 }
 
 /**
- * Creates an InitProducerId request. With {@link NO_PRODUCER} as `own`, the producer gets a new identity. With its current identity, it
- * gets the next epoch; if another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
+ * Creates an InitProducerId request. The result depends on `own`:
+ *
+ * - {@link NO_PRODUCER}: the producer gets a new identity.
+ * - The producer's current identity: the producer gets the next epoch. If another producer of the transactional id was opened since, the
+ *   request fails with PRODUCER_FENCED (KIP-360).
  *
  * @param transactionalId Null for a producer without transactions.
  */

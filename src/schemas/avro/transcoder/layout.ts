@@ -91,8 +91,8 @@ export const RECORD_WRITTEN = 12;
 export const RECORD_BEGINS = 16;
 /**
  * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array has one element
- * for each field: the address of an element of the array at {@link RECORD_BEGINS}. It is the element for the field's output or, if the
- * field was written twice, for its second output.
+ * for each field: a pointer to the element of the array at {@link RECORD_BEGINS} that says where the field's output begins. If the field
+ * was written twice, the pointer leads to the element for the second output.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;

@@ -50,9 +50,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes the fields of the object at the cursor into `out`, and adds to `residue` the values that the fields can't represent. Moves the
-   * cursor to the end of the object. Returns false if the whole object has to be parsed, or isn't JSON. After false or an error, cursor,
-   * output and residue must not be used.
+   * Encodes the fields of the object at the cursor into `out`, and moves the cursor to the end of the object. Adds to `residue` the values
+   * that the fields can't represent. Returns false if the object can't be encoded in this way, or isn't JSON: then the caller has to parse
+   * the whole object. After false or an error, cursor, output and residue must not be used.
    *
    * @throws SyntaxError in some of the cases in which the object isn't JSON.
    */
@@ -110,9 +110,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds the object members for which the schema has no field to `residue`, the values that no Avro field can hold. `unknown` has the
-   * address of a note for each of these members, which says where the member is in `source`. Returns false if the record has to be parsed
-   * as a whole, because a name occurs twice or a member can't be read alone.
+   * Adds a record's unknown members to `residue`, the values that no Avro field can hold. Unknown members are those for which the schema
+   * has no field. `unknown` has the address of a note for each of them; the note says where the member is in `source`. Returns false if a
+   * name occurs twice or a member can't be read alone: then the whole record has to be parsed.
    */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
@@ -125,9 +125,9 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds an object member for which the schema has no field to `residue`, the values that no Avro field can hold. `note`, a message of the
-   * WebAssembly transcoder, says where the member is in `source`. Returns the member's name; undefined if the member could not be read this
-   * way, and the record has to be parsed as a whole.
+   * Adds an unknown member to `residue`, the values that no Avro field can hold, and returns the member's name. An unknown member is one
+   * for which the schema has no field. `note`, a message of the WebAssembly transcoder, says where the member is in `source`. Returns
+   * undefined if the member can't be read alone: then the whole record has to be parsed.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
@@ -177,8 +177,11 @@ const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /**
- * Type of the values of a field or of the items of an array. `codec` encodes those values that WebAssembly has left out. `step` is the
- * field's name as a step of a JSON Pointer, such as `/price`; for items of an array, which have an index in place of a name, it is empty.
+ * Type of the values of a field or of the items of an array.
+ *
+ * - `codec` encodes the values that WebAssembly has left to JavaScript.
+ * - `step` is the field's name as a step of a JSON Pointer, such as `/price`. For the items of an array it is empty: their index is the
+ *   step.
  */
 type ValueType = Pick<TranscodedField, 'codec' | 'step'>;
 

@@ -7,9 +7,12 @@ export function fieldOf(record: i32, nth: i32): i32 {
 }
 
 /**
- * Reads a member's name and colon. Returns the index of the field with this name in the record type at address `record`; -1, with nothing
- * read, if there is no such field. `previous` is the index of the last field that was read from the object; for an object's first field, it
- * is the number of fields. The field that followed `previous` most recently is tried first.
+ * Reads a member's name and the colon after it. Returns the index of the field with this name. Returns -1, with nothing read, if there is
+ * no such field.
+ *
+ * @param record Address of the record type's entry in the compiled schema.
+ * @param previous Index of the field that was read last from the object; for the object's first field, the number of fields. The field that
+ * followed `previous` most recently is tried first.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);

@@ -46,9 +46,12 @@ export function leaveHole(type: i32): bool {
 }
 
 /**
- * Skips the member at the read position, for which there is no field, and adds a note about it; `object` is the address of the object that
- * has it. Returns false if JavaScript has to parse the whole object: the member's name contains an escape, the member is malformed or does
- * not end in the input window, or there is no space for a note.
+ * Skips the member at the read position and adds a note about it. The schema has no field for this member. `object` is the address of the
+ * object that contains the member. Returns false if JavaScript has to parse the whole object, for one of these reasons:
+ *
+ * - The member's name contains an escape.
+ * - The member is malformed, or does not end in the input window.
+ * - There is no space for a note.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
@@ -69,8 +72,9 @@ export function noteUnknown(object: i32): bool {
 }
 
 /**
- * Corrects the output offsets in notes after a part of the Avro output was moved. Adds `bytes` (negative: towards the start) to the offset
- * in each note, at address `first` or later, whose value was at an address from `from` to `to - 1` before the move.
+ * Corrects the output offsets in notes after a part of the Avro output was moved. Before the move, the part occupied the addresses from
+ * `from` to `to - 1`. It was moved by `bytes` (negative: towards the start). Adds `bytes` to the offset in each note about a value in the
+ * part. Notes at addresses before `first` are not changed.
  */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {

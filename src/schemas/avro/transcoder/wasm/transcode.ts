@@ -110,8 +110,9 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores that the output of the field with the index `field` begins at the current write position, and that it is the `nth` field in the
- * output of its record (from 0). `record` is the address of the record type's entry in the compiled schema.
+ * Stores that the output of a field begins at the current write position. `record` is the address of the record type's entry in the
+ * compiled schema, and `field` is the field's index in that record type. `nth` is the number of fields that precede it in the record's
+ * output.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
@@ -179,8 +180,8 @@ function readArray(items: i32): bool {
 }
 
 /**
- * Writes `count`, the number of an array's items, to the output before the items: at the address `place`, where one byte is reserved. If
- * the number takes more bytes, the items are moved, and the output offsets in the notes from address `notes` on are adjusted.
+ * Writes the number of an array's items (`count`) to the output, before the items. One byte is reserved for the number, at the address
+ * `place`. If the number takes more bytes, the items are moved. Then the output offsets in the notes from address `notes` on are adjusted.
  */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;

@@ -31,9 +31,9 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Reserve in bytes: {@link Here.hasRoom} requires this much free space in the output in addition to the bytes that the caller asks for. It
- * suffices for any value other than a string, and for the bytes after it that are written without a check. If the reserve is too small, the
- * output overwrites the input window.
+ * Free space in bytes that {@link Here.hasRoom} requires in the output in addition to the bytes that the caller asks for. It is enough for
+ * any value other than a string, together with the bytes that are written after that value without a check. If it is too small, the output
+ * overwrites the input window.
  */
 const ROOM: i32 = 64;
 
