@@ -24,8 +24,8 @@ interface CreationOptions extends ClusterAccess {
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
 /**
- * Creates topics, and returns the optional settings that were left out. Optional are the settings that are not in {@link
- * TopicSpec.required}. The replication factor is optional too if `TOPIC_REPLICATION` is not set.
+ * Creates topics, and returns the optional settings that were left out. Settings that are not in {@link TopicSpec.required} are optional.
+ * The replication factor is optional too if `TOPIC_REPLICATION` is not set.
  *
  * If the brokers refuse a topic, and an optional setting may be the cause, the topic is created without some of its settings:
  *
