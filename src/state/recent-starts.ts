@@ -172,8 +172,8 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the request times ({@link
- * recentStarts}) in the same folder.
+ * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the request times
+ * ({@link recentStarts}) in the same folder.
  *
  * The newest declaration of requests in the ledger topic may be from the same instance. The stored times then include all requests of this
  * instance, also those that it declared.
