@@ -40,14 +40,16 @@ export type CommitUntil = 'committed' | 'visible';
 export interface TransactionalSink {
   readonly producer: ProducerIdentity;
   /**
-   * Commits messages in one transaction. Only one commit may be in flight. After an error its outcome is unknown: the sink can't be used
-   * again, and the caller has to read back from the topics what was committed.
+   * Commits messages in one transaction. Only one commit may be in flight. After an error it is unknown whether the messages were
+   * committed: the sink can't be used again, and the caller has to read the topics to find out.
    *
    * @param until When the promise resolves: as soon as the transaction is committed (`committed`), or once `read_committed` readers can see
    * the messages (`visible`). Default `visible`.
-   * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since. `COMMIT_FAILED` if a retry with another
-   * sink may succeed, also if it is unknown whether this sink was fenced (`context.epoch`). Other codes, such as `TOPIC_CHANGED` or
-   * `TOPIC_SETTINGS`, if a retry alone can't succeed.
+   * @throws CellarstreamError:
+   * - `FENCED` if another sink of the transactional id was opened since;
+   * - `COMMIT_FAILED` if a retry with another sink may succeed. The error has `context.epoch` if it is unknown whether this sink was
+   *   fenced;
+   * - other codes, such as `TOPIC_CHANGED` or `TOPIC_SETTINGS`, if a retry alone can't succeed.
    */
   commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**

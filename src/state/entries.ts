@@ -69,9 +69,9 @@ const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 /**
- * Byte offsets within a key's mark (the entry that says when the key was last seen) of the data by which the JSON of an unchanged record is
- * recognized: the length of the JSON, the record's modification time and the digest. A mark without a digest is shorter and lacks these
- * bytes.
+ * Byte offsets, within a stored mark, of the data by which the JSON of an unchanged record is recognized. These data are the length of the
+ * JSON, the record's modification time, and the digest. A mark is the entry that says when a key was last seen. A mark without a digest is
+ * shorter and lacks these bytes.
  */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 /**
@@ -151,9 +151,10 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Fast check whether the key with the stored mark `packed` was last seen while sweep number `since`, or the one after it, was the newest.
- * Reads only that number from the mark, and does not verify the checksum. If the result is false, the key may have been seen later: the
- * caller has to unpack the mark, which also detects damage.
+ * Whether the stored mark `packed` says that its key was last seen during sweep number `since` or the following one. This is a fast check:
+ * it reads only the number of that sweep from the mark, and does not verify the checksum.
+ *
+ * If the result is false, the caller has to unpack the mark: the key may have been seen in a later sweep. Unpacking also detects damage.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

@@ -27,8 +27,8 @@ const START_PROVEN_AFTER_MS = 10 * 60_000;
  * Opens the image file in a folder. Deletes the file first if this process has detected damage in it, or if the {@link OpenMarker} of the
  * previous process says that the file can't be trusted.
  *
- * lmdb trusts the pages of its file: a corrupt page may end the process with SIGSEGV or SIGBUS. If the marker does not reveal the
- * corruption, several starts of the service end abruptly in a row, and then the file is deleted.
+ * Some corruption is not detected before lmdb reads it. lmdb does not verify the pages of its file, so a corrupt page may end the process
+ * with SIGSEGV or SIGBUS. After several abruptly ended starts of the service in a row, the marker says that the file can't be trusted.
  *
  * @param damage Damage that this process has detected in the file.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
@@ -104,9 +104,8 @@ export class ImageFile {
   }
 
   /**
-   * To be called after each write to the image file. Once the file has been open for ten minutes, a call resets the counter in the
-   * {@link OpenMarker} of consecutive starts of the service that ended abruptly. A later crash of this process thus does not count as a
-   * sign that the image file is damaged.
+   * Resets the number of abruptly ended starts in the {@link OpenMarker}, once the image file has been open for ten minutes. A later crash
+   * of this process thus does not count as a sign that the image file is damaged. To be called after each write to the file.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;

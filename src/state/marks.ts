@@ -47,15 +47,17 @@ export interface SightingUpdate {
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key. Each key has an entry in the image store, called its mark. A key may also belong to a run:
- * adjacent records of a page that are recognized as a unit by their bytes. When a read shows a run, this is stored once for the whole run,
- * in an entry called the head of the run. A key counts as last seen in the newer of the sweeps that its mark and the head of its run name.
+ * Stores when the API last showed each key. Each key has an entry in the image store, called its mark. A mark names the sweep in which the
+ * key was last seen.
+ *
+ * A key may also belong to a run: adjacent records of a page that are recognized as a unit by their bytes. A run has one entry for all of
+ * its keys, called its head. When a read shows the run, only the head is updated. For a key of a run, the newer of the sweeps in the mark
+ * and in the head counts.
  *
  * A run is retired when the image of a member changes or is deleted, or when a sweep reads a member without the other members. A retired
  * run is never recognized again. Its head remains until no mark refers to it.
  *
- * Marks are read several times before they are written, and may change more than once, so changes are collected, and {@link flush} writes
- * them.
+ * Changes are collected in memory until {@link flush} writes them, because a mark may change more than once before.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -127,8 +129,10 @@ export class Marks {
 
   /**
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
-   * (adjacent records that are recognized together). If the key belongs to a run, and the read is the first one of a sweep that showed the
-   * key, the run is retired: it is never recognized again. A read of another kind, such as a poll, does not retire it.
+   * (adjacent records that are recognized together).
+   *
+   * If the key belongs to a run, and this is the first read by which the sweep sees the key, the run is retired: it is never recognized
+   * again. A read that is not part of a sweep, such as a poll, does not retire the run.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -148,9 +152,10 @@ export class Marks {
   }
 
   /**
-   * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
-   * nothing if the store has no entry for the run, or if the entry already contains these sweep numbers or higher ones. The run may have
-   * been retired since that read.
+   * Stores that a read showed all records of a run, and in which sweep. A run is a group of adjacent records that are recognized together
+   * by their bytes. Retired runs, which are never recognized again, are updated too: the run may have been retired after the read.
+   *
+   * Does nothing if the store has no entry for the run, or if the entry already contains these sweep numbers or higher ones.
    */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
@@ -216,9 +221,10 @@ export class Marks {
   }
 
   /**
-   * Removes entries from the cache: the marks of `keys` (default: of all keys), which say when the API last showed each key, and the heads
-   * of all runs (adjacent records that are recognized as a unit), which say when it last showed each run. Changes to these entries that are
-   * not yet written are lost.
+   * Removes entries from the cache. Changes to these entries that are not yet written are lost. The removed entries are:
+   *
+   * - the marks of `keys` (default: of all keys), which say when the API last showed each key;
+   * - the heads of all runs (adjacent records that are recognized as a unit), which say when the API last showed each run.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
@@ -235,9 +241,11 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. A mark can refer to a run, whose head stores in
-   * which sweeps the whole run was seen. If that run is retired (never recognized again), the mark is stored without the reference, so that
-   * the sweep numbers in the head do not count for the key afterwards. The caller must therefore include them in `next`.
+   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. The sweep numbers in `next` must include those of
+   * the key's run, if the key is in one.
+   *
+   * If the run is retired (never recognized again), the stored mark no longer refers to the run. The sweep numbers in the run's head then
+   * do not count for the key.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

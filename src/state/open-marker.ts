@@ -14,13 +14,18 @@ const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
 /**
- * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
- * service that ended abruptly (the current one included, until it has proved successful), and the time of writing.
+ * Marker file that exists while the image file is open. It contains the boot id of the machine, a number of starts of the service, and the
+ * time of writing. The number counts the consecutive starts that ended abruptly. The current start is included until it has proved
+ * successful.
  *
- * The image file is written without waiting for the disk. This is safe when a process is killed, as the operating system has all the
- * writes. But a power failure, or copying the file while it is open, leaves a mixture of old and new pages. So a file that was not closed
- * is trusted only if the machine has not been rebooted since, the file is not a copy, no process has detected damage in it, and fewer than
- * three starts in a row have ended abruptly.
+ * The image file is written without waiting for the disk. If the process is killed, no write is lost, because the operating system has all
+ * of them. But after a power failure, or in a copy of the open file, old and new pages may be mixed. An image file that was not closed is
+ * therefore trusted only if all of these conditions are met:
+ *
+ * - the machine has certainly not been rebooted since (on systems other than Linux, this is unknown);
+ * - the file is not a copy;
+ * - no process has detected damage in the file;
+ * - fewer than three starts in a row have ended abruptly.
  */
 export class OpenMarker {
   readonly #path: string;
@@ -30,12 +35,12 @@ export class OpenMarker {
   }
 
   /**
-   * Returns the content of the marker that a process left because it did not close the image file; undefined if the file was closed, or was
-   * never open.
+   * Returns the content of the marker that a process left because it did not close the image file. Undefined if the file was closed, or was
+   * never open. The result has these fields:
    *
-   * @returns `shortStarts`: the number of consecutive starts of the service that ended abruptly, including the start of the process that
-   * left this marker; NaN if that process marked the image file as damaged. `doubt`: why the image file can't be trusted; undefined if it
-   * can.
+   * - `shortStarts`: number of consecutive starts of the service that ended abruptly. It includes the start of the process that left the
+   *   marker. NaN if that process marked the image file as damaged.
+   * - `doubt`: why the image file can't be trusted; undefined if it can.
    */
   readUncleanShutdown() {
     try {
@@ -50,10 +55,10 @@ export class OpenMarker {
 
   /**
    * Writes the marker file, whose existence says that the image file is open, and syncs it to disk. To be called before the image file is
-   * written. If this fails, as on a full disk, the old marker remains.
+   * written. If the call fails, as on a full disk, the old marker remains.
    *
-   * @param cutShort Number of consecutive starts of the service that count as ended abruptly. It includes the current start until that has
-   * proved successful. Or `damaged` if the image file is damaged.
+   * @param cutShort `damaged` if the image file is damaged. Otherwise the number of consecutive starts of the service that ended abruptly.
+   * The current start is included until it has proved successful.
    */
   write(cutShort: number | 'damaged'): void {
     replaceDurably(this.#path, `${bootId()} ${cutShort} ${Date.now()}`);

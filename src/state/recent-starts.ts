@@ -22,11 +22,13 @@ const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
  * Opens the file with the times of the newest `capacity` requests: a ring buffer of twelve bytes for each time. Each request costs one
- * small write. The times survive when the process is killed. They may be missing after a power failure, but a reboot takes longer than the
- * quota's window.
+ * small write. The times survive when the process is killed. After a power failure, times may be missing. That does no harm, because a
+ * reboot takes longer than the quota's window.
  *
- * A file of another length belongs to another quota or is damaged: it is not reliable, and its times are ignored. A file in which a time is
- * damaged is not reliable either, but its other times are returned.
+ * The file is not reliable in these cases:
+ *
+ * - It has another length, because it belongs to another quota or is damaged: its times are ignored.
+ * - One of its times is damaged: only the other times are returned.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
@@ -60,8 +62,9 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * For each slot of the file, by number: a symbol for the request whose time this process has stored in the slot; undefined if it has
-   * stored none. The time of a request is corrected later only if its slot still has the request's symbol.
+   * Symbols of the requests whose times are stored in the slots of the file, by the slot's number. Undefined for a slot without a time of
+   * this process. Each request has its own symbol. A request's time can be corrected later only while its slot still has the request's
+   * symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -169,9 +172,11 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the file with the name of the service instance that wrote the request times ({@link recentStarts})
- * in the same folder. If that instance also made the newest declaration of requests in the ledger topic, the stored times include all of
- * its requests.
+ * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the request times
+ * ({@link recentStarts}) in the same folder.
+ *
+ * The newest declaration of requests in the ledger topic may be from the same instance. The stored times then include all requests of this
+ * instance, also those that it declared.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

@@ -37,9 +37,8 @@ export interface RunMember {
 }
 
 /**
- * Entry of the image store for a run (adjacent records recognized as a unit). It says when the run, and with it each of its records, was
- * last seen by any read (as the number of the newest sweep that had begun by then), and which sweep read it last. Stored apart from the
- * run's digest and records.
+ * Entry of the image store that says when a run was last seen and last read. A run is a group of adjacent records that are recognized as a
+ * unit, so the entry holds for each of these records. The run's digest and records are stored in another entry.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks (when a key was last seen) refer to the run of records. */

@@ -254,8 +254,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns when a run (adjacent records recognized together) was last seen by any read, as the number of the newest sweep that had begun
-   * by then, and the number of the last sweep that read it. Undefined if the run is unknown, or can't be recognized any more.
+   * Returns the numbers of the sweeps that last saw and last read a run (adjacent records that are recognized together): see
+   * {@link Sighting}. Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
@@ -280,9 +280,8 @@ class LmdbTaskStore {
    * sequence number is higher than that of the stored image, so that a paused process can't overwrite the newer state of its successor.
    * When an image is removed, the mark that says when its key was last seen is removed too.
    *
-   * Up to 100 images are written in one transaction with `memory` and `notes`; any others before that, in transactions of 100 images. If
-   * the process ends in between, some stored images are newer than the stored memory, and the next process reads the events of these images
-   * again.
+   * Images are written in transactions of up to 100. The last transaction also contains `memory` and `notes`. If the process ends between
+   * two transactions, some stored images are newer than the stored memory. The next process then reads the events of these images again.
    */
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
     return asPromise(() => {
@@ -404,9 +403,10 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the data about a page that is stored beside its images: the keys and runs that it showed, payload digests, digests of rejected
-   * records, and new runs. The payload digests of the keys in `written` are skipped, because they were written with the images of these
-   * keys.
+   * Writes the data about a page that is stored beside its images: the keys and runs that the page showed, payload digests, digests of
+   * rejected records, and new runs.
+   *
+   * @param written Keys whose images were written. Their payload digests are skipped here, because they were written with the images.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
@@ -446,9 +446,10 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides whether any read has shown a key since sweep number `since` began, according to the key's packed mark
-   * or to the head of its run (adjacent records recognized together). A key without an image counts as seen. For speed, few marks are
-   * unpacked completely, and each run is looked up once.
+   * Returns a function that decides whether any read has shown a key since sweep number `since` began. The key's packed mark may say so, or
+   * the head of its run (adjacent records recognized together). A key without an image counts as seen.
+   *
+   * For speed, few marks are unpacked completely, and each run is looked up once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();

@@ -43,8 +43,10 @@ export class TransactionCoordinator {
   /**
    * Sends a call to the coordinator, and repeats the call until it succeeds.
    *
-   * @throws the error of the last attempt when `patience` allows no further one; kafkajs' error for an error code that is not retried;
-   * {@link CallUnanswered} as soon as an attempt gets no response, if the call is not repeatable.
+   * @throws one of these errors:
+   * - if `patience` allows no further attempt: the error of the last attempt;
+   * - for an error code that is not retried: kafkajs' error;
+   * - if an attempt gets no response and the call is not repeatable: {@link CallUnanswered}.
    */
   async send<T>(call: Call<T>, options: CoordinatorCallOptions<T>): Promise<CoordinatorResult<T>> {
     const { patience, codeOf, isRepeatable, onUnknownTopic } = options;
@@ -87,14 +89,14 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know everything that was
-   * committed before this producer was opened. With the isolation `committed`, the end offset is nevertheless before the first open
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond are up to date: they know
+   * everything that was committed before this producer was opened. With the isolation `committed`, the end offset is before the first open
    * transaction of any producer.
    *
    * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
-   * Therefore this method requests the partition leaders from the transaction coordinator, which knows the newest ones because it has ended
-   * the previous transaction with them. Each request to a leader contains the leader epoch from the coordinator, so that a former leader
-   * refuses the request (KIP-320).
+   * Therefore this method asks the transaction coordinator for the partition leaders. The coordinator knows the newest leaders, because it
+   * has ended the previous transaction with them. Each request to a leader contains the leader epoch from the coordinator, so that a former
+   * leader refuses the request (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

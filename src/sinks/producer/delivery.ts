@@ -44,9 +44,9 @@ interface DeliveryResult {
 const REPLICATION_MS = 8_000;
 
 /**
- * Sends batches to the leaders of their partitions, to all leaders in parallel, with one batch of each partition in flight. After a
- * transient error, or without a response, a batch is sent again to the current leader with the same bytes and the same sequence number, by
- * which the leader detects duplicates.
+ * Sends batches to the leaders of their partitions. All leaders receive batches in parallel, each partition one batch at a time. A batch is
+ * sent again, to the current leader, after a transient error or if there is no response. The repeated batch has the same bytes and the same
+ * sequence number, so that the leader detects duplicates.
  *
  * @throws the error of a batch if no retry can resolve it, or if `options.patience` allows no further retry; also the errors of
  * `options.leaders`. After an error it is unknown which of the batches were written.

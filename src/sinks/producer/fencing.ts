@@ -7,9 +7,11 @@ import { hasErrorType, isEpochError } from '../../kafka/client/kafka-error.ts';
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit. If the broker refuses it with an epoch error (a newer producer was opened, or the transaction timed out), throws
- * `COMMIT_FAILED` with the context `epoch: true`. The epoch error alone does not show which process is the owner: the newer producer may
- * belong to a process that ended before it committed a claim, or may have been opened by a late copy of this process's own request.
+ * Runs a commit. If the broker refuses the commit with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. Brokers send
+ * an epoch error if the transaction timed out, or if a newer producer was opened.
+ *
+ * The error does not show which process is the owner. The newer producer may belong to a process that ended before it committed a claim. Or
+ * a late copy of this process's own request has opened the newer producer.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {

@@ -40,9 +40,10 @@ export interface KafkaProducerOptions {
    */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Identity of the producer that the new one replaces. If its epoch is outdated (another producer was opened since, or the transaction
-   * timed out), opening has no effect and throws an error with `context.epoch`. Default: the new producer replaces any producer of the
-   * transactional id.
+   * Identity of the producer that the new one replaces. Default: the new producer replaces any producer of the transactional id.
+   *
+   * The identity's epoch is outdated if another producer was opened since, or if the transaction timed out. Opening then has no effect and
+   * throws an error with `context.epoch`.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */
@@ -76,9 +77,13 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
 }
 
 /**
- * The producer of one transactional id. It is open from `open` until `close` or a failed commit. A commit has these phases: requesting a
- * new identity, if a late request of the previous commit may still arrive; adding the partitions to the transaction; delivering the
- * batches; ending the transaction; waiting until readers can see the messages. If adding or delivering fails, the transaction is aborted.
+ * The producer of one transactional id. It is open from `open` until `close` or a failed commit. A commit has these phases:
+ *
+ * 1. The producer requests a new identity, if a late request of the previous commit may still arrive.
+ * 2. The partitions are added to the transaction.
+ * 3. The batches are delivered. If this phase or phase 2 fails, the transaction is aborted.
+ * 4. The transaction is ended.
+ * 5. The producer waits until readers can see the messages.
  */
 class KafkaProducer implements FencedSink {
   readonly #options: KafkaProducerOptions;
@@ -251,9 +256,10 @@ class KafkaProducer implements FencedSink {
 }
 
 /**
- * Returns the timestamp of the next commit in epoch ms: {@link MIN_COMMIT_SPACING_MS} after that of the newest commit (`previous`), or the
- * current time `now` if that is later. It is also `now` if the timestamp would otherwise be more than {@link MAX_TIMESTAMP_LEAD_MS} later
- * than `now`.
+ * Returns the timestamp of the next commit in epoch ms. `previous` is the timestamp of the newest commit, `now` the current time.
+ *
+ * - Normally: `now`, or {@link MIN_COMMIT_SPACING_MS} after `previous` if that is later.
+ * - If that would be more than {@link MAX_TIMESTAMP_LEAD_MS} later than `now`, as after the clock was set back: `now`.
  */
 function timestampAfter(previous: number, now: number): number {
   const next = previous + MIN_COMMIT_SPACING_MS;

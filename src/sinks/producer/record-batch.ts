@@ -53,8 +53,8 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Part of the size of gzip's output chunks, in bytes: a chunk has half the input size plus this value, but at most `MAX_PIECE_BYTES`.
- * Events compress to about a quarter of their size, so the output of most batches fits into one chunk.
+ * Constant part of the size of gzip's output chunks, in bytes. The size of a chunk is half the input size plus this value, and at most
+ * `MAX_PIECE_BYTES`. Events compress to about a quarter of their size, so the output of most batches fits into one chunk.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
@@ -222,9 +222,11 @@ function maxBatchBytes(maxMessageBytes = Infinity): number {
 }
 
 /**
- * Returns the maximum size of a message's value, in bytes, with which the message fits into a batch; {@link KEY_AND_HEADER_BYTES} are left
- * for its key and headers. `maxMessageBytes`: the topic's `max.message.bytes`. Without it, and if it is higher, the limit of a batch is
- * {@link MAX_BATCH_BYTES}.
+ * Returns the maximum size of a message's value, in bytes. A message with such a value fits into a batch, even if its key and headers have
+ * `KEY_AND_HEADER_BYTES`.
+ *
+ * @param maxMessageBytes The topic's `max.message.bytes`. A batch must stay below this size, and has at most {@link MAX_BATCH_BYTES}.
+ * Default: only the latter limit applies.
  */
 export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;

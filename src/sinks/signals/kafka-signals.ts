@@ -136,9 +136,8 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once the end offsets are known at which the shared reader starts. Each new subscriber waits for this before it reads the existing
-   * messages up to the topic's end. This read thus ends at or after the offsets at which the shared reader starts, so that the subscriber
-   * misses no message.
+   * Emits once it is known at which end offsets the shared reader starts. Each new subscriber waits for this before it reads the existing
+   * messages. The read of a subscriber thus ends at or after the start of the shared reader, so that the subscriber misses no message.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

@@ -24,9 +24,14 @@ interface CreationOptions extends ClusterAccess {
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
 /**
- * Creates topics. If the brokers refuse a topic because of optional settings, the topic is created without the settings that the brokers
- * name, or without all optional settings if they name none. Returns the settings that were left out. The optional settings are those that
- * are not in {@link TopicSpec.required}, and the replication factor if `TOPIC_REPLICATION` is not set.
+ * Creates topics, and returns the optional settings that were left out. Settings that are not in {@link TopicSpec.required} are optional.
+ * The replication factor is optional too if `TOPIC_REPLICATION` is not set.
+ *
+ * If the brokers refuse a topic, and an optional setting may be the cause, the topic is created without some of its settings:
+ *
+ * - if the brokers refuse an optional replication factor: without that number and without an optional `min.insync.replicas`;
+ * - if the brokers name other optional settings: without these;
+ * - if the brokers name no optional setting: without all of them. The replication factor is left out last.
  *
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */

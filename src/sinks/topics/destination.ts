@@ -34,9 +34,10 @@ export interface Destination {
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings; a finding
-   * about a topic that all lists share is returned for one list only. The first call for a list returns the findings of the inspection when
-   * the service started, without a new inspection.
+   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. A finding
+   * about a topic that all lists share is returned for one list only.
+   *
+   * The first call for a list does not inspect the topics. It returns the findings from the start of the service.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -78,8 +79,8 @@ export async function openDestination(
 }
 
 /**
- * Looks up the newest schema that the registry has for the values of a topic, without changing the registry. Resolves with a function that
- * makes the change: it registers `schema` if the newest schema differs from it, and returns the topic with the registry id of `schema`.
+ * Looks up the newest schema that the registry has for the values of a topic. Does not change the registry, but resolves with a function
+ * that does. That function registers `schema` if the newest schema differs from it. It returns the topic with the registry id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);

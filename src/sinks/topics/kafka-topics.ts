@@ -37,8 +37,9 @@ interface TopicsState {
 }
 
 /**
- * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. So is another number of
- * partitions in a topic for which the number is fixed ({@link TopicSpec.fixedPartitions}). In the topics of lists, any number is accepted.
+ * Creates the missing topics, and inspects the settings of all of them. Settings with which data would be lost are an error. In topics with
+ * {@link TopicSpec.fixedPartitions}, a number of partitions other than the specified one is an error too. Other topics, such as those of
+ * lists, may have any number of partitions.
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such settings; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.

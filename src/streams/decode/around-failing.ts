@@ -25,9 +25,11 @@ interface FailingOffset {
 const MAX_PLACES = 100;
 
 /**
- * List offsets of the records of one list that are known to make pages fail. A page that contains such an offset is requested as a whole
- * nevertheless: if that succeeds, the record has become readable. If it fails, the records after and before the failing one are requested.
- * These two requests replace the search for the failing record, which splits the page again and again.
+ * List offsets of the records of one list that are known to make pages fail. They replace the search for the failing record, which splits
+ * the page again and again. A page that contains such an offset is read as follows:
+ *
+ * 1. The whole page is requested. If that succeeds, the record has become readable.
+ * 2. Otherwise, the records after the failing one and those before it are requested.
  */
 export class FailingOffsets {
   /**
@@ -41,8 +43,11 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first record of a page that is known to make requests fail (`place`); undefined if there is none. `until` is the list
-   * offset at which the readable records after it end: the offset of the page's next failing record, or the end of the page.
+   * Returns the first record of a page that is known to make requests fail; undefined if there is none. The result has these fields:
+   *
+   * - `place`: the failing record;
+   * - `until`: list offset at which the readable records after `place` end. This is the offset of the page's next failing record, or the
+   *   end of the page.
    *
    * @param isDated Whether the page belongs to a window of dates.
    * @param offset List offset at which the page begins.
@@ -105,9 +110,11 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records that follow the failing ones, or the first of them if the request for all of them fails, and returns the
-   * responses. If the next record fails as well, adds its list offset to `row` and continues after it. Gives the page up if more than
-   * `MAX_IN_A_ROW` adjacent records fail.
+   * Requests the page's records after the adjacent failing records in `row`, and returns the responses. If the request fails, it is
+   * repeated for the first half of these records, and so on. The last records of the page may therefore be missing from the responses.
+   *
+   * If the request for a single record fails too, its list offset is added to `row`, and reading continues after it. The page is given up
+   * if `row` has more than `MAX_IN_A_ROW` records.
    *
    * @param row List offsets of the adjacent failing records so far.
    */
@@ -130,9 +137,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   }
   /**
    * Returns the responses with the records after a failing record. `first` is the response to the request for `part`, the page that begins
-   * directly after that record; usually it is the only one. If the list is read in whole pages, `part` may have just one record, because
-   * its size must divide its list offset. Then further pages are requested, until at least `MIN_RECORDS_BEHIND` records have been
-   * requested, the list ends, or a request is given up.
+   * directly after the failing record. Usually no other response is needed.
+   *
+   * A list that is read in whole pages is an exception: `part` may have just one record, because its size must divide its list offset. Then
+   * further pages are requested, until at least `MIN_RECORDS_BEHIND` records have been requested, the list ends, or a request is given up.
    */
   function* more(first: Answer, part: PagePlace): Steps<readonly Answer[]> {
     const answers = [first];
@@ -175,10 +183,15 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page without the record at list offset `failing`, for which even a request of that record alone has failed: requests the
-   * records after it and those before it. If the records directly after it fail as well, they are left out too. Then requests each failing
-   * record once more. If one can be read now, throws as {@link PageAttempts.retryLater} does. Otherwise returns the page with an unreadable
-   * record in the place of each failing one. If `failing` is the only one, it is remembered for later reads of the page.
+   * Reads the page without the record at list offset `failing`. Even a request for that record alone has failed. The page is read in these
+   * steps:
+   *
+   * 1. The records after the failing record are requested. If the first of them fail as well, they are left out too.
+   * 2. The records before the failing record are requested.
+   * 3. Each failing record is requested once more. If one of them can be read now, throws as {@link PageAttempts.retryLater} does.
+   *
+   * Returns the page with an unreadable record in the place of each failing one. If there is just one failing record, its offset is
+   * remembered for later reads of the page.
    */
   function* at(failing: number): Steps<Answer> {
     const row = [failing];
@@ -195,11 +208,11 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   }
 
   /**
-   * Reads the page in parts around a record that is known to make it fail, the first one if there are several. Returns the page with a gap
-   * in place of that record. Returns undefined if
+   * Reads the page in parts around its first record that is known to make the page fail. Returns the page with a gap in place of that
+   * record. Returns undefined if
    *
    * - the page has no such record;
-   * - the records before and after it are not the same as when it was found;
+   * - the record before or after it is not the same as when the failing record was found;
    * - the request for one of the parts is given up.
    */
   function* known(): Steps<Answer | undefined> {

@@ -45,8 +45,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records (not JSON) of one page that are each requested alone to get their text. When it is reached, the reader
- * returns a smaller page instead: the first half of the records before the last one requested alone.
+ * Maximum number of broken records (not JSON) of one page that are each requested alone to get their text. If a page has more, a smaller
+ * page is returned instead: the first half of the records before the last one that was requested alone.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */
@@ -132,11 +132,16 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. Requests the records
-   * after it, the records before it, and then the broken record once more. Returns the page joined from these responses, in which the
-   * broken record is an unreadable record; the same holds for broken records directly after it. Throws if the two responses to a broken
-   * record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between the two
-   * requests is not noticed.
+   * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. The page is read in
+   * these steps:
+   *
+   * 1. The records after the broken record are requested. If the first of them are broken as well, they are treated like it.
+   * 2. The records before the broken record are requested.
+   * 3. Each broken record is requested alone once more.
+   *
+   * Returns the page joined from these responses, with an unreadable record in place of each broken one. Throws if the two responses to a
+   * broken record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between
+   * the two requests is not noticed.
    *
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for the broken record alone.
@@ -158,9 +163,13 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the records of the page that follow a broken record, from list offset `first` to the next broken one, and returns the
-   * response. If the record there is broken as well, adds its response to `row` (the adjacent broken records so far), and continues with
-   * the next offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
+   * Requests the records after a broken record, and returns the response. These are the page's records from list offset `first` to the next
+   * broken one.
+   *
+   * If the record at `first` is broken as well, the response to a request for it alone is added to `row`. Reading then continues with the
+   * next offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
+   *
+   * @param row Responses with the adjacent broken records so far.
    */
   *#behind(row: (Answer | BrokenResponse)[], first: number): Steps<Answer> {
     for (let offset = first; ; offset += 1) {

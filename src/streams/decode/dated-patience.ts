@@ -24,8 +24,8 @@ const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; reado
   };
 
 /**
- * Decides when to give up one query with modification dates. Requests without dates are retried for ever, because outages end. A query with
- * dates can be given up, because the list can be read without dates, and a request without dates shows whether the dates are the cause.
+ * Decides when to give up one query with modification dates. Such a query can be given up, because the list can also be read without dates.
+ * A request without dates then shows whether the dates are the cause. A query without dates is not given up, but retried for ever.
  */
 export class DatedPatience {
   readonly #scheduler: SchedulerLike;
@@ -82,8 +82,11 @@ export function giveUpReason(error: unknown): GiveUpReason | undefined {
 }
 
 /**
- * Returns the likely cause of a failure: `token` if the API refused the token or the API key; `request` for any other status from 300 to
- * 499 that is not usually temporary, so also for a 404, a redirect and the block page of a firewall; otherwise `server`.
+ * Returns the likely cause of a failure:
+ *
+ * - `token`: the API refused the token or the API key;
+ * - `request`: the status is from 300 to 499 and not usually temporary, as with a 404, a redirect or the block page of a firewall;
+ * - `server`: any other failure.
  */
 function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';

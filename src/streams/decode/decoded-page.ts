@@ -22,10 +22,11 @@ import type { Decoder } from './decoder.ts';
 type Response = Pick<RawPage, 'body' | 'headers'>;
 
 /**
- * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns the page. If the body is JSON
- * but not a page, or reports an error, returns a text for an error message instead: what was expected, and what the body has.
+ * Decodes a body into a page, element by element. The generator yields between steps (see {@link stepwise}).
  *
  * @param offset List offset of the request.
+ * @returns The page. If the body is JSON but not a page, or reports an error: a text for an error message, which says what was expected and
+ * what the body has.
  * @throws SyntaxError if the body is not JSON; RangeError if it is nested too deeply.
  */
 export function* decodedPage(
@@ -65,14 +66,19 @@ export interface AroundPage {
 }
 
 /**
- * Decodes a page in which some elements are not JSON; these become unreadable records. The start of the first such element, and everything
- * before it, is certain. Its end is a guess by brackets and quotes, and those may be malformed as well. The page is accepted only if
- * everything else in the response is JSON, and if it has as many elements as were requested or as are left in the list. If a page of one
- * record is not accepted, the end of its record is guessed in another way (see `singleRecordIn`).
+ * Decodes a page in which some elements are not JSON. These elements become unreadable records.
+ *
+ * It is certain where the first such element starts. Where it ends is a guess by brackets and quotes, which may be malformed as well.
+ * Therefore the page is accepted only if both of these conditions are met:
+ *
+ * - Everything else in the response is JSON.
+ * - The page has as many elements as were requested, or as are left in the list.
+ *
+ * If a page of one record is not accepted, `singleRecordIn` guesses the end of its record in another way.
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response. For a request of a single
- * record, all of such a response is returned as `rest`, without a page.
+ * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response. In the same case, a response to
+ * a request for a single record is returned as `rest`, without a page.
  */
 export function* pageAround(
   { body: page, headers }: Response,
@@ -128,9 +134,10 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Leaves out the
- * last record if neither a delimiter nor the end of the page follows it. Undefined if the first record is not JSON, or if no record is
- * left.
+ * Decodes the record that begins at byte `at`, or the run that begins there. A run is a group of adjacent records that are recognized
+ * together. The last record is left out if neither a delimiter nor the end of the page follows it.
+ *
+ * Returns undefined if the first record is not JSON, or if no record is left.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
@@ -149,9 +156,10 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose only record, which begins at byte `at` of the body, is not JSON. The record's end is guessed: the last `]`
- * characters of the body (at most {@link MAX_BRACKETS}), beginning with the last one, are tried as the end of the array of records, until
- * the response without the record is JSON. Returns undefined if none of them fits.
+ * Decodes a page whose only record is not JSON. The record begins at byte `at` of the body, and its end is guessed.
+ *
+ * For this, the `]` characters of the body are tried as the end of the array of records, beginning with the last one. The first `]` with
+ * which the response without the record is JSON is accepted. Returns undefined if none of the last {@link MAX_BRACKETS} fits.
  */
 function singleRecordIn(
   body: Buffer,
@@ -199,8 +207,8 @@ export function isNoJson(error: unknown): error is Error {
 const MAX_TEXTS = 10_000;
 
 /**
- * Set of texts, stored as digests, that servers sent in place of a record although they are not JSON, and that are accepted as unreadable
- * records. All requests of a list share the set, so only the first request that meets such a text is repeated because of it.
+ * Set of texts that are not JSON, that servers sent in place of a record, and that are accepted as unreadable records. They are stored as
+ * digests. All requests of a list share the set, so a page is not requested again because of a text in the set.
  */
 export class UnreadableTexts {
   readonly #digests = new Map<number, Set<string>>();

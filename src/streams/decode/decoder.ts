@@ -82,10 +82,13 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 
 }
 
 /**
- * Creates a decoder that recognizes unchanged records by digests of their bytes, one record or one run (adjacent records with a common
- * digest) at a time. Elements that it does not recognize are passed to the decoder `next`. The key is guessed from the raw bytes, and the
- * key's stored digest says how many bytes to compare. A wrong guess does no harm, because bytes are accepted only if they have the stored
- * digest.
+ * Creates a decoder that recognizes unchanged records by digests of their bytes. It recognizes one record at a time, or one run (adjacent
+ * records with a common digest). An element is decoded in these steps:
+ *
+ * 1. The element's key is guessed from the raw bytes.
+ * 2. The digest that is stored for the key says how many bytes to compare. If these bytes have that digest, the record or run is
+ *    recognized. A wrong guess thus does no harm.
+ * 3. Otherwise the element is passed to the decoder `next`.
  */
 export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
   const { keyFields, keyOf, stamps, payloadDigestOf } = options;

@@ -20,31 +20,31 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  */
 const APART = 11;
 /**
- * How long the records from a list offset on must fail with transient errors before the API counts as capping the list there (serving no
- * records beyond it), in ms. If it is too small, the end of a list is left out when a part of the API is unavailable. If it is too large,
- * an initial snapshot waits for records that are never served.
+ * Time for which reads from a list offset on must fail with transient errors until the offset counts as a cap, in ms. A cap is an offset
+ * from which on the API serves no records. If this value is too small, the end of a list is left out when a part of the API is unavailable.
+ * If it is too large, an initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or in parts around the record
- * that makes it fail. It searches for the cause in these steps:
+ * Creates the function that reads a page after the requests for it were given up. The function may return a smaller page, or a page at
+ * another offset, or the page with an unreadable record in place of the one that fails. It searches for the cause in these steps:
  *
- * - A page of one record elsewhere in the list is requested. If that fails too, the API is at fault and not the page: the page's own error
- *   is thrown. If the response states a total that ends before the page, an empty page is returned.
- * - A page of two records elsewhere shows whether the server begins pages at the requested offsets. If not, only whole pages are requested
- *   (see {@link PagePlan}).
- * - The failing page itself is requested again, and returned if it succeeds.
- * - The failing page is split, and the part of it that fails is split again. If all parts succeed, the page was too large: its first part
- *   is returned, and the plan gets the new size.
- * - If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
- *   again. If it failed both times, it has not moved: the parts are returned as one page with an unreadable record in its place.
+ * 1. A page of one record elsewhere in the list is requested. If that fails too, the API is at fault and not the page: the page's own error
+ *    is thrown. If the response states a total that ends before the page, an empty page is returned.
+ * 2. A page of two records elsewhere shows whether the server begins pages at the requested offsets. If not, only whole pages are requested
+ *    (see {@link PagePlan}).
+ * 3. The failing page itself is requested again, and returned if it succeeds.
+ * 4. The failing page is split, and the part of it that fails is split again. If all parts succeed, the page was too large: its first part
+ *    is returned, and the plan gets the new size.
+ * 5. If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
+ *    again. If it failed both times, it has not moved: the parts are returned as one page with an unreadable record in its place.
  *
  * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
- * If no record from some offset on can be read, the API caps the list there: search engines, for example, refuse offsets over 10,000, and
- * databases time out on large ones. The response then has the page's records in front of that offset, and is marked with `isCut`. The plan
- * remembers the offset. Whenever a page reaches it again, some eight requests test whether the cap is still there.
+ * If no record from some offset on can be read, this offset is a cap. For example, search engines refuse offsets over 10,000, and databases
+ * time out on large ones. The function then returns the page's records before the cap, in a response that is marked with `isCut`. The plan
+ * remembers the cap. Whenever a page reaches it again, some eight requests test whether the cap is still there.
  */
 export function failingPages(
   options: FailingPagesOptions,
@@ -93,7 +93,8 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Requests the page's only failing record, at list offset `at`, alone, and more than once if it fails. Returns:
+       * Requests the failing record at list offset `at` alone, more than once if it fails. It is the only record left as the cause after
+       * the page was split. Returns:
        *
        * - if the record can be read now: `front` as a shorter page, so that the next page contains the record; without a `front`, the
        *   response with the record;
@@ -109,14 +110,15 @@ export function failingPages(
         return (yield* beforeCapAt(at)) ?? (yield* around.at(at));
       }
       /**
-       * Tests whether the API has a cap at list offset `at`, that is, serves no records from there on. Called after the record at `at`
-       * failed and `other`, a page elsewhere, succeeded. Returns the response with the records before the cap; undefined if there is no
-       * cap, or if `at` is 0.
+       * Tests whether the API has a cap at list offset `at`: whether it serves no records from there on. Called after the record at `at`
+       * failed and `other`, a page elsewhere, succeeded.
        *
-       * A new cap is accepted if the server refused the failed page, or once pages have failed for `LIMIT_AFTER_MS`. Until then, the error
-       * of the failed page is thrown, so that the page is retried.
+       * - If there is no cap, or `at` is 0: returns undefined.
+       * - If the cap is known, if the server refused the failed page, or if pages have failed for `LIMIT_AFTER_MS`: accepts the cap, and
+       *   returns the response with the page's records before the cap.
+       * - Otherwise: throws the error of the failed page, so that the page is retried.
        *
-       * @param isKnown Whether the plan already has a cap at or before `at`. It is then accepted at once.
+       * @param isKnown Whether the plan already has a cap at or before `at`.
        */
       function* beforeCap(other: Answer, at: number, isKnown = false): Steps<Answer | undefined> {
         if (at === 0 || !(yield* isCap(attempts, at, other.total))) return undefined;
@@ -136,9 +138,12 @@ export function failingPages(
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);
       }
       /**
-       * Tests whether the page fails because of the cap that earlier pages have shown (at list offset `plan.servedTo`). If so, returns the
-       * response with the page's records in front of the cap. Returns undefined if the page ends at or before that offset, or if the list
-       * is not capped there any more; the plan then forgets the cap.
+       * Tests whether the page fails because of the cap that earlier pages have shown. The cap is at list offset `plan.servedTo`: the API
+       * served no records from there on.
+       *
+       * - If the page ends at or before the cap: returns undefined.
+       * - If the cap is still there: returns the response with the page's records before the cap.
+       * - If the list is not capped there any more: returns undefined, and the plan forgets the cap.
        */
       function* beforeKnownCap(): Steps<Answer | undefined> {
         const cap = Math.max(offset, plan.servedTo);
@@ -222,10 +227,14 @@ function* splitPage(
 }
 
 /**
- * Returns whether the API seems to serve no record from list offset `at` on. For this it requests up to four single records: the one at
- * `at`, the one `APART` (11) records later, the last of the list, and one halfway between `at` and the last. If `total` is unknown
- * (Infinity), the record two pages after `at` stands for the last one. Returns false as soon as the API serves one of them, or if the list
- * has no record after `at`.
+ * Whether the API seems to serve no record from list offset `at` on. Up to four single records are requested to find out:
+ *
+ * - the record at `at`;
+ * - the record `APART` (11) records later;
+ * - the record halfway between `at` and the last record of the list;
+ * - the last record of the list. If `total` is unknown (Infinity), the record two pages after `at` stands for it.
+ *
+ * Returns false as soon as the API serves one of these records. Returns false too if the list has no record after `at`.
  */
 function* isCap(attempts: PageAttempts, at: number, total = Infinity): Steps<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

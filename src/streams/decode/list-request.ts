@@ -79,9 +79,9 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page with another text that is not JSON
-   * is requested again, up to four times. Pass the same set whenever the list's request is created again, so that the texts stay known.
-   * Default: a new set.
+   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page with one of these texts is accepted
+   * at once. A page with another text that is not JSON is requested again, up to four times. Pass the same set whenever the list's request
+   * is created again, so that the texts stay known. Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**
@@ -105,10 +105,12 @@ export interface DecodedListOptions {
 
 /**
  * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
- * quota. If a response is not a page, the page is requested again with back-off. This is repeated until it succeeds, with two exceptions:
- * {@link DatedPatience} may give up a query with dates, and `failing-pages.ts` handles pages that keep failing while the API serves others.
- * An element that is not JSON becomes an unreadable record after a few tries. `broken-pages.ts` handles elements because of which the rest
- * of their page cannot be read.
+ * quota. Responses that can't be decoded are handled as follows:
+ *
+ * - If a response is not a page, the page is requested again with back-off until it succeeds. {@link DatedPatience} may give up a query
+ *   with dates earlier. If a page keeps failing while the API serves others, `failing-pages.ts` reads it in another way.
+ * - If an element is not JSON, it becomes an unreadable record after a few tries.
+ * - If the rest of the page can't be read because of such an element, `broken-pages.ts` reads the page.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { url, inspect, hide, scheduler = asyncScheduler } = options;
@@ -151,12 +153,15 @@ type List = DecodedListOptions &
   > & { readonly layout: ResponseLayout };
 
 /**
- * Decodes one response. If the body is not valid JSON, decodes the elements that are, and emits a page with unreadable records in place of
- * the others; or a {@link BrokenResponse} if the end of such an element is unknown. Before the last try this happens only if the invalid
- * elements are known from earlier responses. Otherwise, or if the response is not a page, errors with `API_ANSWER`.
+ * Decodes one response. If the body is valid JSON, emits the page, or errors with `API_ANSWER` if the body is not a page. A body that is
+ * not valid JSON is handled as follows:
  *
- * @param isLastTry Whether this is the last try, so that invalid elements become unreadable records. Called only if the body as a whole is
- * not valid JSON.
+ * - If the error is not in an element of the page: errors with `API_ANSWER`.
+ * - If the text of an invalid element is new, and this is not the last try: errors with `API_ANSWER`.
+ * - Otherwise, if the end of an invalid element is unknown: emits a {@link BrokenResponse}.
+ * - Otherwise: emits the page, with unreadable records in place of the invalid elements.
+ *
+ * @param isLastTry Whether this is the last try. Called only if the body as a whole is not valid JSON.
  */
 function decodedResponse(
   list: List,
