@@ -21,23 +21,26 @@ interface NegotiationStart {
 }
 
 /**
- * Determines by trial requests why a request with dates was refused, and adapts `dates` to what the server accepts. The generator yields
- * the dates of one trial request after another:
+ * Adapts `dates` to what the server accepts, after the server has refused a request with dates. Trial requests show the cause: the
+ * generator yields the dates of one trial request after another.
  *
  * 1. Without dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
- * 2. With the refused dates. If the server now accepts them, nothing is changed.
- * 3. With a window of a minute. If the server accepts it, only long windows are refused: the maximum length of windows is set to half the
- *    length of the refused one. If that is less than a day, step 4 follows.
- * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other.
+ * 2. With the refused dates. If the server accepts them this time, nothing is changed.
+ * 3. With a window of a minute. If the server accepts it, and refuses the refused window once more, only long windows are refused. The
+ *    maximum length of windows is then set to half the length of the refused one. If that is less than a day, step 4 follows.
+ * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other. A date format is
+ *    a notation of dates together with a kind of window end.
  *
- * A date format is a notation of dates together with a kind of window end. If requests with dates fail without being refused (by server
- * errors or timeouts), the format may still be the cause, but each trial takes a minute. Therefore the list is reported as one without
- * dates when these trials begin, the offset is not measured, and fewer formats are tried: the documented notation with every kind of window
- * end, each other notation with only one.
+ * Requests with dates may also fail by server errors or timeouts instead of being refused. The format may still be the cause, but each
+ * trial takes a minute. Step 4 is therefore shorter in this case:
+ *
+ * - The list is first reported as one without dates.
+ * - The offset is not measured.
+ * - Fewer formats are tried: the documented notation with every kind of window end, each other notation with only one.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns True if `dates` was changed: it has what the server accepts or, if the server accepted nothing, marks the list as one without
- * dates. False if the server now accepts the refused request.
+ * @returns False if the server now accepts the refused request. True if `dates` was changed: it then has what the server accepts, or marks
+ * the list as one without dates because the server accepted nothing.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -92,10 +95,13 @@ export function* dateNegotiation(
 }
 
 /**
- * Measures how a list interprets dates. A generator that yields the requests to send and returns the finding. First measures the offset
- * between modification times and date parameters. Then, if poll windows have an end, tries one date format after another until the list
- * interprets that end correctly or a format without an end is reached. Stores the results in `dates`, unless the list cannot be polled by
- * dates or the probe was inconclusive.
+ * Measures how a list interprets dates, and stores the results in `dates`. A generator that yields the requests to send and returns the
+ * finding.
+ *
+ * 1. Measures the offset between modification times and date parameters. If the list cannot be polled by dates, or the probe is
+ *    inconclusive, the generator ends here and stores nothing.
+ * 2. If poll windows have an end, tests whether the list interprets that end correctly. If it does not, the next date format is tried,
+ *    until the test succeeds or a format without an end is reached.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

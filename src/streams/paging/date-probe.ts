@@ -20,8 +20,8 @@ export interface ProbeReply {
    */
   readonly isRefused: boolean;
   /**
-   * Which of the two cases `isRefused` stands for: true if the server kept failing (such as a 5xx, or no response), false if it refused the
-   * request. If true, the cause may be something other than the dates. Default false; meaningless without `isRefused`.
+   * Whether the server kept failing, for example with a 5xx or without a response. False if it refused the request. A server that keeps
+   * failing may do so for another reason than the dates. Default false; meaningless if `isRefused` is false.
    */
   readonly isUnanswered?: boolean;
 }
@@ -37,14 +37,15 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length, in ms, of the narrow windows of dates that a probe requests around a record's modification time. Well below half of
- * `QUARTER_MS`: windows for two time zone offsets that differ by a quarter of an hour must not overlap, not even if the server truncates
- * modification times to the minute.
+ * Half the length of the narrow windows that a probe requests around a record's modification time, in ms. If it is too large, the windows
+ * for two neighboring time zone offsets overlap. These offsets are `QUARTER_MS` apart, so this value must be well below half of that. The
+ * reserve is for servers that truncate modification times to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /**
- * Largest difference between the time zone of date parameters and that of modification times (stamps) that is tried, in both directions, in
- * quarters of an hour. The largest offset of a time zone from UTC is 14 hours, which is 56 quarters; the rest is a margin.
+ * Largest time zone offset that is tried, in quarters of an hour, in both directions. The offset is the difference between the time zone of
+ * date parameters and that of modification times (stamps). Time zones differ from UTC by at most 14 hours, which is 56 quarters; the rest
+ * is a margin.
  */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
@@ -102,10 +103,13 @@ export function* dateProbe(
 }
 
 /**
- * Searches for the offset between stamps and date parameters: the number of ms to add to `stamp` so that the list returns the record with
- * that stamp for a narrow window around the sum. Tries 0, then the offset measured before (`dates.offsetMs`), and then bisects the range of
- * all time zones. The finding is `no-dates` if the list ignores dates or returns no records for them, and `unknown` if a request is refused
- * or the responses do not show the offset.
+ * Searches for the offset from stamps to date parameters. This offset is the number of ms to add to `stamp` so that a narrow window around
+ * the sum returns the record with that stamp. Tries 0 first, then the offset measured before (`dates.offsetMs`), and then bisects the range
+ * of all time zones. The finding is:
+ *
+ * - `offset` if the offset was found;
+ * - `no-dates` if the list ignores dates, or returns no records for them;
+ * - `unknown` if a request is refused, or the responses do not show the offset.
  */
 function* search(
   dates: Dates,
@@ -149,13 +153,17 @@ function* search(
 }
 
 /**
- * Tests whether the list misinterprets the end of the windows that polls request; returns true if it does. A generator that yields trial
- * requests and is resumed with their responses.
+ * Tests whether the list misinterprets the end of poll windows; returns true if it does. A generator that yields trial requests and is
+ * resumed with their responses.
  *
- * Two windows begin shortly before the stamp (modification time) of a record. The narrow one ends shortly after the stamp, the other where
- * windows of polls end. The list misinterprets the end if the narrow window shows the record, but the other one shows no record at all, or
- * one that is more than a day older. The other window is requested first, for the newest stamp; if its response has neither fault, the
- * test ends with false.
+ * The test uses two windows that begin shortly before the stamp (modification time) of a record:
+ *
+ * - The poll window ends where windows of polls end. Its response is faulty if it shows no record at all, or one that is more than a day
+ *   older.
+ * - The narrow window ends shortly after the stamp.
+ *
+ * The list misinterprets the end if the narrow window shows the record, but the response to the poll window is faulty. The first request is
+ * the poll window for the newest stamp. If its response is not faulty, the test ends with false.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

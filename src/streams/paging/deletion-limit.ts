@@ -56,9 +56,9 @@ const NEVER_HELD = 20;
  */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Largest fraction of a list's records that may go missing between two full scans. If more go missing, and they are more than
- * `NEVER_HELD_OF_SHORT`, their deletions are held back (not published) even if `DELETE_LIMIT_PERCENT` allows them. With a limit of 100
- * percent, nothing is held back.
+ * Largest fraction of a list's records that may go missing between two full scans. If more go missing, their deletions are held back (not
+ * published), even if `DELETE_LIMIT_PERCENT` allows them. There are two exceptions: up to `NEVER_HELD_OF_SHORT` keys are not held back, and
+ * nothing is held back with a limit of 100 percent.
  */
 const MAX_OF_SHORT = 1 / 3;
 
@@ -82,18 +82,18 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show, and returns the ranges of keys ({@link
- * HeldBack}) whose deletions are held back (not published).
+ * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show. Returns the ranges of keys
+ * ({@link HeldBack}) whose deletions are held back (not published).
  *
  * - Keys that went missing since the previous full scan are checked together, and only once. If they are within the limit, they are never
- *   held back later, however many other keys wait for the proof of their deletion. Otherwise they are held back as one range.
+ *   held back later. Otherwise they are held back as one range.
  * - Keys that go missing in the next full scan join that range, because the cause may have set in during a scan.
- * - A range stays held back, even if the list grows, until the operator raises the limit, or until so few of its keys are still missing
- *   that they are within the limit.
+ * - A range stays held back, even if the list grows, until the operator raises the limit, or until enough of its keys have come back: the
+ *   keys still missing are then within the limit.
  *
  * @param missing Number of missing keys: all, new ones, and those in each range of `at.heldBack`.
- * @param at `judged`, `number`: numbers of the previous full scan and of this one. `known`: number of published records. `heldBack`: ranges
- * held back so far.
+ * @param at `judged` is the number of the previous full scan, `number` that of this one. `known` is the number of published records.
+ * `heldBack` has the ranges held back so far.
  */
 export function judgeMissing(
   missing: MissingKeyCounts,
@@ -118,9 +118,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether at least as many keys of a held-back range (keys whose deletions were held back together) are missing as after the previous
-   * full scan, so that none has come back. If the range is nevertheless within the deletion limit, the operator has raised the limit, and
-   * its deletions are confirmed.
+   * Whether no key of a held-back range seems to have come back: at least as many of its keys are missing as after the previous full scan.
+   * If the range is within the deletion limit nevertheless, the operator has raised the limit. Its deletions are then confirmed.
    */
   const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

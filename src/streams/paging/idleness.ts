@@ -26,8 +26,8 @@ const IDLE_PAGES = 3;
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * How far beyond the list offset `2 * total` a scan reads, in pages, before it treats the list as ended although the server says that more
- * pages follow. Used only if the scan does not count keys: otherwise pages without new keys show the end.
+ * Number of pages that a scan reads beyond the list offset `2 * total`, if the server says that more pages follow. After these pages the
+ * scan treats the list as ended. Used only if the scan does not count keys: otherwise pages without new keys show the end.
  */
 const PAGES_BEHIND = 10;
 

@@ -149,9 +149,12 @@ export class ListDates {
   }
 
   /**
-   * Returns the window of a poll, in the date format that is used at present (`form`). The window begins at `from`. Depending on the
-   * format, it ends two days after `latest`, or at the server's current time (plus `offsetMs`), or has no end. It also has no end if it
-   * should end at the server's time and no response had a `Date` header yet. `from` and `latest` are in epoch ms.
+   * Returns the window of a poll, in the current date format (`form`). `from` and `latest` are in epoch ms. The window begins at `from`.
+   * Its end depends on the format:
+   *
+   * - `ahead`: two days after `latest`;
+   * - `now`: the server's current time plus `offsetMs`, but not before `from`; no end if no response had a `Date` header yet;
+   * - `none`: no end.
    */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;

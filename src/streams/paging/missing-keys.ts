@@ -46,9 +46,10 @@ export interface MissingKeysOptions {
 }
 
 /**
- * Goes through the missing keys, slice by slice: published keys that the newest full scan (sweep) has not shown. If single records can be
- * requested, keys whose record cannot be requested are skipped. The methods are generators that are run by {@link inTurn}; the Observables
- * that they yield are pauses between slices, and the work on the keys.
+ * Goes through the missing keys, slice by slice. A missing key is a published key that the newest full scan (sweep) has not shown. If the
+ * API has requests for single records, keys that cannot be requested in this way are skipped.
+ *
+ * The methods are generators that are run by {@link inTurn}. They yield Observables: the pauses between slices, and the work on the keys.
  */
 export class MissingKeys {
   readonly #options: MissingKeysOptions;

@@ -74,12 +74,12 @@ export abstract class Pager {
    */
   abstract next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read on after a page was not accepted: it had no anchor (no unchanged record that was read before),
-   * or the server refused its cursor. The position is an earlier page or the beginning of the list. Default: `joint`.
+   * Returns the position from which to read on after a page was not accepted: an earlier page, or the beginning of the list. A page is not
+   * accepted if it has no anchor (an unchanged record that was read before), or if the server refused its cursor. Default: `joint`.
    *
    * @param at Position of the page that was not accepted.
-   * @param joint Position with the number of steps back to use. Without an anchor: the one that `joinPage` computed. After a refusal: `at`
-   * with `stepsBack` increased by one.
+   * @param joint Position with the number of steps back to use. If the page had no anchor: the position that `joinPage` computed. If the
+   * server refused the cursor: `at` with `stepsBack` increased by one.
    */
   back(_at: Position, joint: Position): Position {
     return joint;
@@ -118,8 +118,9 @@ class OffsetPager extends Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan had detected that the server serves pages of a single size, when the scan began or at its newest page. If the
-   * plan detects it during the scan, after the first page of the list, the scan begins again, because it has requested wrong offsets.
+   * Whether the page plan knew at the newest page, or when the scan began, that the server serves pages of a single size. If the plan
+   * detects this only during the scan, the pages so far were requested at wrong offsets. The scan then begins again, unless the newest page
+   * is the first one of the list.
    */
   #wasFixed: boolean;
 
@@ -177,8 +178,9 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Detects that the server serves no pages of the requested size: a short page (one with fewer records than requested) was followed by a
-   * page with records, so it was not the last one. Reports the short page to the page plan, which may then reduce the page size.
+   * Detects that the server serves no pages of the requested size. The sign is a short page (one with fewer records than requested) that
+   * was not the last one, because a page with records followed. Reports the short page to the page plan, which may then reduce the page
+   * size.
    */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
@@ -189,9 +191,11 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Returns the position of the next page. Normally that page begins some records before the end of this one, to show that no record is
-   * missing between them. But if only an empty page shows where the list ends, and this page has no new records, then the next page begins
-   * directly after this one: if it is empty, the list has ended.
+   * Returns the position of the next page:
+   *
+   * - Normally the next page begins some records before the end of this one. The overlap shows that no record is missing between them.
+   * - If only an empty page shows where the list ends, and this page has no new records, the next page begins directly after this one. If
+   *   the next page is empty, the list has ended. This does not apply to a page that is read again.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;
@@ -237,9 +241,14 @@ class AfterPager extends SequentialPager {
   }
 
   /**
-   * Whether the list continues after this page. An empty page ends the list. If responses do not show whether the list continues, it also
-   * ends with a page whose last record is the last one of the previous page, too, unless the scan has stepped back. A `total` does not show
-   * the end: once records before the page are deleted, it is smaller than the number of records read.
+   * Whether the list continues after this page:
+   *
+   * - An empty page ends the list.
+   * - If responses show whether the list continues, the response to this page decides.
+   * - Otherwise the list ends with a page whose last record was also the last one of the previous page. This does not apply to pages that
+   *   are read again because the scan has stepped back.
+   *
+   * A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;

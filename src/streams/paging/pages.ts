@@ -75,23 +75,29 @@ export interface PagesOptions {
 }
 
 /**
- * Scans a list page by page until its end; completes after the last page. If the list has a total order, every record that does not move
- * within the list is read, whatever is added, changed and removed during the scan: each page begins some records before the end of the
- * previous one, and counts only if it contains an anchor (an unchanged record that was read before). Therefore records are emitted more
- * than once. In a list that is paged by a cursor, pages cannot overlap, and each counts.
+ * Scans a list page by page until its end; completes after the last page.
  *
- * A server may begin pages at other offsets than requested, or return fewer records. Pages are then requested at the offsets where the
- * server does begin them, and still overlap (see {@link PagePlan}). The scan compares the offset and `hasNext` of a response with the
+ * Pages overlap: each page begins some records before the end of the previous one. A page counts only if it contains an anchor (an
+ * unchanged record that was read before). Therefore records are emitted more than once. If the list has a total order, the scan reads every
+ * record that does not move within the list, whatever is added, changed and removed meanwhile. In a list that is paged by a cursor, pages
+ * cannot overlap, and every page counts.
+ *
+ * A server may begin pages at other offsets than requested, or return fewer records. The scan then requests pages at the offsets where the
+ * server does begin them, and they still overlap (see {@link PagePlan}). The scan compares the offset and `hasNext` of a response with the
  * records, and does not rely on them alone.
  *
- * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
- * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same modification
- * time (see {@link LeftOut}).
+ * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages without an anchor and
+ * without progress in between, the scan looks for fields in which two responses differ for the same record with the same modification time.
+ * The scan ignores these fields from then on (see {@link LeftOut}).
  *
- * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct
- * records. If it read fewer, or if records could not be counted and unchanged ones were reordered, the list is scanned again from the
- * beginning with a larger overlap, at most twice, until all records have been read. If the list puts changed records first, the first page
- * of the repeated round is often enough: the missing records have moved there during the scan.
+ * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct records. The
+ * list is scanned again from the beginning, with a larger overlap, in two cases:
+ *
+ * - The scan read fewer distinct records than `total`.
+ * - Records could not be counted, and unchanged ones were reordered.
+ *
+ * The list is scanned again at most twice, until all records have been read. If the list puts changed records first, the first page of the
+ * repeated round is often enough: the missing records have moved there during the scan.
  *
  * @example
  * ```ts
@@ -140,9 +146,9 @@ const JOINED: JoinResult = {
 const MAX_COUNTED = 250_000;
 
 /**
- * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. If the scan reaches the end
- * of the list but has read fewer records than `total`, or has read records in a changed order, it returns to the beginning, with a larger
- * overlap.
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from the response. At the end of the
+ * list, the scan returns to the beginning if it may have missed records: it has read fewer than `total`, or has read records in a changed
+ * order. It then uses a larger overlap.
  */
 class Scan {
   readonly #options: PagesOptions;
@@ -334,9 +340,12 @@ class Scan {
   }
 
   /**
-   * Whether the scan ends at this page. This is normally what the response says. But the scan continues after a short page if the total
-   * shows that records follow, and it ends although the response names a next page if pages bring no new records. Calls `tell` with each
-   * trouble detected.
+   * Whether the scan ends at this page. This is normally what the response says. There are three exceptions:
+   *
+   * - The response names no next page, but this page is short, has new records, and ends before `total`: the scan continues.
+   * - The response names a next page, but the newest pages have no new records, or this page lies far beyond `total`: the scan ends. `tell`
+   *   is called with `endless`, and without a `total` also with `unsettled`.
+   * - The response names a next page, but the scan has read an empty page at the offset where this page ends: the scan ends.
    */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
@@ -373,8 +382,8 @@ class DistinctKeys {
   #repeats = 0;
 
   /**
-   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Once a record has no key, or the total changes, is
-   * unknown or exceeds {@link MAX_COUNTED}, keys are not counted for the rest of the scan, and the result is always undefined.
+   * Adds a page. Returns whether the page has a key that no earlier page of the scan had. Undefined if keys are not counted. They are not
+   * counted for the rest of the scan once a record has no key, or the total changes, is unknown or exceeds {@link MAX_COUNTED}.
    */
   add(records: PageRecords, pageTotal: number | undefined): boolean | undefined {
     const isFirst = this.#total === undefined;

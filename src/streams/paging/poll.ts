@@ -77,9 +77,9 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that the polls for new records leave unused for the lookback chain (polls that look
- * further back). They do so by making their pauses longer, at most 1.5 times as long. If the value is too small, the two chains together
- * exceed the polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
+ * Largest fraction of the polls' share of the quota that is left unused for the lookback chain (polls that look further back). The polls
+ * for new records leave it unused by making their pauses longer, at most 1.5 times as long. If the value is too small, the two chains
+ * together exceed the polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**
@@ -88,24 +88,29 @@ const MAX_BACK = 1 / 3;
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long poll windows keep the same start because a gap (a record that could not be read) is requested again, in ms. If it is too small,
- * a change of such a record is missed until the next full scan. If it is too large, windows keep growing for that long, and polls read all
- * of their records again.
+ * How long poll windows keep the same start after a gap (a record that could not be read), in ms. Each of these windows requests the gap
+ * again. If the value is too small, a change of such a record is missed until the next full scan. If it is too large, windows keep growing
+ * for that long, and polls read all of their records again.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 
 /**
- * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
- * chain began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages. One chain reads new
- * records and looks back ten seconds. The lookback chain starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit
- * up to `lookbackMs` late is always read. If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain,
- * and it looks back at least `lookbackMs`.
+ * Polls a list for ever. Each poll scans a window of modification dates. The window begins where the previous scan of the same chain of
+ * polls began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages.
  *
- * A poll of the first chain starts once `intervalMs`, and `spacingMs` for each request of its previous poll, have passed since that poll
- * started. To compensate for the quota that the lookback chain uses, the pauses of the first chain are longer.
+ * Two chains run concurrently:
  *
- * If a window has a gap (a record that no response contains, because every page with it fails), the next window has the same start, for at
- * most ten minutes. Otherwise a change of that record would be missed.
+ * - The first chain reads new records, and looks back ten seconds.
+ * - The lookback chain starts a scan every `lookbackMs`, and looks back by `lookbackMs`. So a commit up to `lookbackMs` late is always
+ *   read.
+ *
+ * If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain, and it looks back at least `lookbackMs`.
+ *
+ * A poll of the first chain starts `intervalMs` after the start of its previous poll. It starts later if that poll sent many requests:
+ * after `spacingMs` for each of them. The pauses are even longer while the lookback chain uses quota, to compensate for its requests.
+ *
+ * A gap is a record that no response contains, because every page with it fails. After a window with a gap, the next window has the same
+ * start, for at most ten minutes. Otherwise a change of that record would be missed.
  *
  * After a restart both chains resume from the same `since`, the newest one emitted. It is at most `lookbackMs` later than the start of the
  * last completed lookback scan.

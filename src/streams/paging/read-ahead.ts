@@ -34,8 +34,8 @@ const WEIGHT = 0.25;
 const SPARE = 0.5;
 
 /**
- * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. It requests as many pages ahead as
- * the quota allows during one response time, or, if fewer are processed in that time, only as many as are processed.
+ * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. The number of pages requested
+ * ahead is what the quota allows during one response time, but not more than are processed in that time.
  *
  * The offsets of these pages are guessed from the previous page and the total. A wrong guess only costs its request: a page that was
  * requested ahead is checked like any other before the scan accepts it (see `joinPage`).

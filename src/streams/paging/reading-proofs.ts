@@ -30,9 +30,9 @@ export interface ProvingScan {
 const MAX_PROVING_SCANS = 10;
 
 /**
- * Returns the full scans to retain, oldest first, so that a later scan can prove deletions together with one of them:
+ * Returns the full scans to retain, oldest first. A later scan can prove deletions together with one of them. They are:
  *
- * - the scans in `before`; but of those that ended at least `proofMs` before `next` began, only the newest;
+ * - the scans in `before`. Among those that ended at least `proofMs` before `next` began, only the newest is retained;
  * - `next`, unless it ended less than a tenth of `proofMs` after the newest scan in `before`.
  */
 export function addProvingScan(
@@ -47,11 +47,11 @@ export function addProvingScan(
 }
 
 /**
- * Returns the sweep number of the earlier of two full scans that together prove deletions: every key that no read has shown since that scan
- * began is deleted. Undefined if `before` has no suitable scan.
+ * Finds the earlier of two full scans that together prove deletions, and returns its sweep number. Every missing key that no read has shown
+ * since that scan began is deleted. Undefined if `before` has no suitable scan. A scan is suitable if it ended at least `proofMs` before
+ * `newest` began, and both scans have equal `keys` or none. Of several suitable scans, the newest one is chosen.
  *
- * @param before Earlier scans, oldest first. The newest one is chosen that ended at least `proofMs` before `newest` began and read the same
- * keys (or neither of the two has the property `keys`).
+ * @param before Earlier scans, oldest first.
  * @param newest The later of the two scans.
  */
 export function provenSince(
@@ -91,14 +91,14 @@ interface ShownTotal {
 const MIN_CAP = 20;
 
 /**
- * Whether the API may cap a list at its total. Search engines return 10,000 records and `total_records: 10000`, however many more there
- * are. A single response does not show whether the list is capped, but
+ * Whether the API may cap a list at its total. For example, search engines return 10,000 records and `total_records: 10000`, however many
+ * more there are. In each of these cases the list is not capped:
  *
- * - a cap seldom changes, so a list whose total is below the highest one seen is not capped, unless many keys went missing at once: then
- *   the cap may have changed;
- * - a cap is at least 20, and it is a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of two: 500, 1,024
- *   and 9,999 may be caps;
- * - a cap is not smaller than a page, so a list that does not fill its only page is not capped.
+ * - The total is below the highest one seen, because a cap seldom changes. While deletions are held back because many keys went missing at
+ *   once, this does not count: the cap may have changed.
+ * - The total is not a number that APIs use as a cap. A cap is at least 20. It is a multiple of 10, a power of two, or one less than a
+ *   multiple of 1,000 or a power of two: 500, 1,024 and 9,999 may be caps.
+ * - The list has a single page and does not fill it, because a cap is not smaller than a page.
  *
  * A complete list may look capped until its total changes. Until then its deletions are not published, because a missing record may also
  * have moved beyond the cap.

@@ -13,9 +13,9 @@ export interface ScanCounts {
    */
   readonly beganAt: number | null;
   /**
-   * When the newest page was requested, in epoch ms on the server's clock. If the server sends no `Date` header, it is a time of the local
-   * clock: for the first page of a sweep, when the sweep began; for any later page, when the page was processed. Null before the first
-   * page.
+   * When the newest page was requested, in epoch ms on the server's clock. Null before the first page. If the server sends no `Date`
+   * header, the local clock is used. For the first page of a sweep it is then the time when the sweep began, for any later page the time
+   * when the page was processed.
    */
   readonly endedAt: number | null;
   /** List offset up to which the scan has read: the highest offset that follows the last record of a page. */
@@ -49,8 +49,8 @@ export interface PageScanCounts {
   readonly offset: number;
   readonly length: number;
   /**
-   * When the page was requested, in epoch ms: `first` is used for the first page of a scan, `later` for the others. If the server sends a
-   * `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` is when
+   * When the page was requested, in epoch ms. `first` applies if the page is the first of a scan, `later` if it is not. If the server sends
+   * a `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` is when
    * the page was processed.
    */
   readonly at: { readonly first: number; readonly later: number };

@@ -56,10 +56,10 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which the scan accepts
- * such a page. Before that, it steps back and requests pages again. From the first accepted page until the scan ends or is repeated,
- * `ENOUGH` such pages suffice. Too small: pages of a list that changes quickly are accepted without an anchor, and the scan is repeated.
- * Too large: a list whose pages overlap too little costs more requests.
+ * Number of pages without an anchor after which the scan accepts such a page. An anchor is an unchanged record that was read before. The
+ * pages are counted since the scan last advanced; until the number is reached, the scan steps back and requests pages again. From the first
+ * accepted page until the scan ends or is repeated, `ENOUGH` such pages suffice. Too small: pages of a list that changes quickly are
+ * accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 

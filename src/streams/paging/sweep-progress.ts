@@ -18,10 +18,10 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  *
  * - `nothing`: no sweep has ended yet, or the list was empty or became empty during the sweep;
  * - `doubtful`: the list was read to its end, but the sweep was interrupted or not consistent;
- * - `complete`: the list was read to its end without a sign that records were missed, but neither of the following holds;
- * - `anchored`: every record that did not move within the list was read, because each page contains an unchanged record read before, and
- *   the list kept its order; records that moved are read by polls, or the list is sorted by key and records cannot move;
- * - `exact`: the number of distinct keys equals a `total` that did not change during the sweep.
+ * - `complete`: the list was read to its end without a sign that records were missed;
+ * - `anchored`: as `complete`, and every record was read that did not move within the list. Each page contains an unchanged record read
+ *   before, and the list kept its order. Records that moved are read by polls, or the list is sorted by key, so that records cannot move;
+ * - `exact`: as `complete`, and the number of distinct keys equals a `total` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
@@ -247,8 +247,9 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
  * Returns the progress of a sweep (recurring full scan) after its last page, with its `proof`: how well the sweep shows that records
  * missing from it were deleted.
  *
- * @param last Facts about the last page. `isAtEnd`: the list offset after it equals the list's total; always true for a list whose total
- * does not mark its end. `isEmpty`: it has no records. `fitsOnePage`: it is the only page, and has fewer records than requested.
+ * @param last Facts about the last page. `isAtEnd`: whether the page ends at the list's total; always true for a list whose total does not
+ * mark its end. `isEmpty`: whether the page has no records. `fitsOnePage`: whether the page is the only one, and has fewer records than
+ * requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -309,8 +310,8 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with the full scan `newest`, which can prove deletions: a key is absent if it is missing in this and an
- * earlier such scan, at least `proofMs` apart. Also updates the list of scans that later ones can be combined with: see
+ * Returns the sweep's progress with `newest` as its newest full scan that can prove deletions. A key is absent if it is missing in this
+ * scan and in an earlier such scan, at least `proofMs` apart. Also updates the list of scans that later ones can be combined with: see
  * {@link addProvingScan}.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
@@ -333,8 +334,9 @@ export function levelOf(
 }
 
 /**
- * Returns the sweep's progress after the polls for which the newest sweep has waited: they have read all changes made during it, and ended
- * at the time `now` (epoch ms). The sweep now counts as one of the two sweeps, at least `proofMs` apart, that prove a key absent.
+ * Returns the sweep's progress after the polls for which the newest sweep has waited. These polls have read all changes made during the
+ * sweep, and ended at the time `now` (epoch ms). The sweep can from then on prove keys absent, together with another sweep at least
+ * `proofMs` apart.
  */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
@@ -363,9 +365,11 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 }
 
 /**
- * Whether the newest sweep has read the list to its end and proves enough to act on missing keys. If single records can be requested
- * (`canBeAsked`), the records of the missing keys are requested, for which any proof except `nothing` suffices. Otherwise the proof has to
- * be `complete`, `anchored` or `exact`.
+ * Whether the newest sweep has read the list to its end and proves enough to act on missing keys:
+ *
+ * - If single records can be requested (`canBeAsked`), any proof except `nothing` suffices, because the records of the missing keys are
+ *   requested.
+ * - Otherwise the proof has to be `complete`, `anchored` or `exact`.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   if (phase !== 'removing' || proof === 'nothing') return false;
@@ -373,9 +377,9 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
 }
 
 /**
- * Whether no key is missing: the newest sweep has read as many keys as there are `images` (published records). False also if the sweep read
- * keys that may have no image, such as those of records that are too large. If a record was deleted after the sweep read it, a missing key
- * may go unnoticed until the next sweep.
+ * Whether no key is missing, judged by numbers: the newest sweep has read as many keys as there are `images` (published records). Always
+ * false if the sweep read keys that may have no image, such as those of records that are too large. If a record was deleted after the sweep
+ * read it, a missing key may go unnoticed until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -384,11 +388,11 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of the earlier of two sweeps that together prove deletions: a missing key is proven to be deleted if no read has shown
+ * Returns the number of the earlier of two sweeps that together prove deletions. A missing key is proven to be deleted if no read has shown
  * it since that sweep began. Undefined while there are no two such sweeps. Only for lists whose records cannot be requested singly.
  *
- * The later sweep is `newest`. The earlier one is the newest in `proving` that ended at least `proofMs` before `newest` began. So an index
- * of the server that is wrong for less than `proofMs` affects at most one of the two.
+ * The later sweep is `newest`. The earlier one ended at least `proofMs` before `newest` began; see {@link provenSince}. So an index of the
+ * server that is wrong for less than `proofMs` affects at most one of the two.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;

@@ -59,8 +59,8 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, as logical
-   * times, of the newest read of a page by the sweeps of this process, or of a read that takes no time if there was none.
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end of the newest page
+   * read by the sweeps of this process, as logical times. If they have read no page yet, `span` is that of a read that takes no time.
    */
   | {
       readonly kind: 'absent';
@@ -112,9 +112,11 @@ export interface DeletionRules {
   /** How long a key has to stay missing before it counts as deleted, in ms. */
   readonly proofMs: number;
   /**
-   * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more than 20 keys go
-   * missing and they are more than this percentage of the list's records, or if more than 2 keys go missing and they are more than a third
-   * of the records.
+   * Deletion limit, in percent of the list's records, from 0 to 100; 100 turns the limit off. Deletions are held back if one of these
+   * numbers of keys goes missing between two full scans:
+   *
+   * - more than 20 keys, and more than this percentage of the records;
+   * - more than 2 keys, and more than a third of the records.
    */
   readonly limitPercent: number;
   /** Whether sweeps alone can prove deletions. If false, only requests for single records prove them, if the API has any. Default true. */
@@ -163,8 +165,9 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proven deletion after which the maximum wait for the next sweep stops growing. While missing keys
- * wait for proof, this maximum is `proofMs` after the first such sweep, and 2, 4 and 8 times `proofMs` after the second, third and fourth.
+ * Number of consecutive sweeps without a proven deletion after which the maximum wait for the next sweep stops growing. The maximum applies
+ * while missing keys wait for proof. It is `proofMs` after the first such sweep, and 2, 4 and 8 times `proofMs` after the second, third and
+ * fourth.
  */
 const MAX_IN_VAIN = 4;
 
@@ -175,8 +178,8 @@ const MAX_IN_VAIN = 4;
  * Keys that are newly missing in a sweep are first compared with the deletion limit (`deletion-limit.ts`): if many records go missing at
  * once, an error of the API is more likely than as many deletions. Missing keys within the limit are then proven absent:
  *
- * - If single records can be requested, the record of each missing key is. The key is absent if two such requests, at least `proofMs`
- *   apart, find no record, and no read has shown the record in between.
+ * - If single records can be requested, two requests for the record of the key prove it absent. They have to be at least `proofMs` apart
+ *   and find no record, and no read may have shown the record in between.
  * - Otherwise sweeps alone prove that keys are absent: see `deletedUnlessSeenSince`.
  *
  * The keys in the emitted steps are only candidates for deletion. Later stages drop those whose records were seen in the meantime.
@@ -333,9 +336,9 @@ class Sweeper {
   }
 
   /**
-   * Decides, for a list whose records can't be requested singly, which of the missing keys (known keys that the sweep did not find) belong
-   * to deleted records. If the sweep proves nothing without polls, first waits until they have read all changes that were made during it.
-   * Emits the keys that this and earlier sweeps prove deleted; the others are left to the next sweep.
+   * Emits the missing keys (known keys that the sweep did not find) that this and earlier sweeps prove deleted. The other missing keys are
+   * left to the next sweep. Used for a list whose records can't be requested singly. If the sweep proves nothing without polls, this
+   * function first waits until polls have read all changes that were made during the sweep.
    */
   *#proveBySweeps(): Generator<Observable<SweepStep>, void> {
     const { pollsCompleted$ = EMPTY, emptySpan, records, deletions } = this.#options;
@@ -363,9 +366,9 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key, and requests it again if it is still missing, at least `proofMs` after the first request. The
-   * wait between the two is shortened if the next sweep becomes due, but not below the time that this sweep has taken so far. Keys for
-   * which the second request would then be too early are left to the next sweep.
+   * Requests the record of each missing key twice, at least `proofMs` apart. The second request is sent only if the key is still missing.
+   * The wait before the second requests is shortened if the next sweep becomes due, but not below the time that this sweep has taken so
+   * far. Keys for which the second request would then be too early are left to the next sweep.
    */
   *#requestMissing({ request }: SingleReads): Generator<Observable<SweepStep>, void> {
     const requestOne = (key: string, since: number, again: boolean) =>

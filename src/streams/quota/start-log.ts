@@ -19,48 +19,55 @@ const MIN_SAMPLES = 10;
  */
 const MAX_SAMPLES = 100;
 /**
- * Factor of the safety margin below the shortest measured latency: the minimum latency is estimated as the shortest latency, less this
- * factor times the difference between the mean and the shortest latency. Even the shortest one may exceed the true minimum. If the factor
- * is too small, the server may count more requests than allowed. If it is too large, quota is left unused.
+ * Factor of the safety margin in the estimate of the minimum latency, because even the shortest measured latency may exceed the true
+ * minimum. The estimate is the shortest latency, less this factor times the difference between the mean and the shortest latency. The
+ * factor is larger with fewer than {@link MAX_SAMPLES} latencies. If it is too small, the server may count more requests than allowed. If
+ * it is too large, quota is left unused.
  */
 const LATENCY_MARGIN = 2;
 
 /**
- * Maximum number of checks per window of whether a request in flight has ended and its start has ceased to count against the quota. Matters
- * only if responses take about as long as the window, or longer: a start may then cease to count as soon as its response arrives. Too
- * large: needless timers. Too small: requests of other buckets that wait for this one start late.
+ * Maximum number of checks per window whether a request in flight has ended. Its start may cease to count against the quota as soon as its
+ * response arrives, if responses take about as long as the window, or longer. With shorter responses the value does not matter. Too large:
+ * needless timers. Too small: requests of other buckets that wait for this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
 /**
  * Log of the request starts of one lane of a quota. A start is removed once it cannot count against the quota any more.
  *
- * A server counts a request for `windowMs` from its arrival. This time is not known here, so a start counts until `windowMs` after the
- * latest time at which its request can have arrived. This latest time is:
+ * A server counts a request for `windowMs` from its arrival. The time of the arrival is not known here, so a start counts until `windowMs`
+ * after the latest possible arrival of its request:
  *
- * - for a request in flight: not known yet, so its start counts at all times;
- * - for a request that failed or was given up: `lateMs` after its end, because it may still be on its way to the server for so much time;
- * - for an answered request: `end`, when the response arrived. Once a request that was sent after this `end` has been answered as well, it
- *   is the earlier time `end - early`.
+ * - For a request in flight: not known yet, so its start counts at all times.
+ * - For a request that failed or was given up: `lateMs` after its end. The request may still be on its way to the server for that time.
+ * - For an answered request: `end`, when the response arrived. Once a request that was sent after this `end` has been answered as well, the
+ *   latest possible arrival is the earlier time `end - early`.
  *
  * `early` is a lower bound of the time from a request's arrival at the server to the arrival of its response here:
- * `early = max(0, least - margin * (mean - least))`. `least` is the shortest and `mean` the average latency of the responses of the last
- * window, or of the last {@link MAX_SAMPLES} responses if the window has fewer. The margin is needed because latencies that vary a lot may
- * all be above the true minimum. `margin` is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for
- * 10 responses. With fewer than {@link MIN_SAMPLES} responses, `early` is 0.
  *
- * Why the server never counts too many requests: Consider a request, and a second request that starts as soon as the first one's start has
- * ceased to count, `windowMs` after `end - early`. Let `there` be the time from the start of the first request to its arrival, `back` the
- * time from its arrival to its end, and `there'` the time from the start of the second request to its arrival. Then the second request
- * arrives `windowMs + there' + back - early` after the first one. The server counts both requests in one window only if
- * `early > there' + back`.
+ * - The formula is `early = max(0, least - margin * (mean - least))`. With fewer than `MIN_SAMPLES` responses, `early` is 0.
+ * - `least` is the shortest and `mean` the average latency of the responses of the last window. If the window has fewer than
+ *   `MAX_SAMPLES` responses, the latencies of the last `MAX_SAMPLES` are used.
+ * - The margin is needed because latencies that vary a lot may all be above the true minimum. `margin` is `LATENCY_MARGIN` for
+ *   `MAX_SAMPLES` or more responses, and larger for fewer: 20 for 10 responses.
+ *
+ * Why the server never counts too many requests: consider two requests. The second one starts as soon as the start of the first has ceased
+ * to count, `windowMs` after `end - early`. Let
+ *
+ * - `there` be the time from the start of the first request to its arrival,
+ * - `back` the time from the arrival of the first request to its end,
+ * - `there'` the time from the start of the second request to its arrival.
+ *
+ * The first request arrives at `end - back`, and the second at `end - early + windowMs + there'`. The arrivals are
+ * `windowMs + there' + back - early` apart. The server counts both requests in one window only if `early > there' + back`. Three cases:
  *
  * - *Responses take long, and their latency changes*: `early` is at most the latency of the first request, `there + back`. So the arrivals
  *   are at least `windowMs - (there - there')` apart. For the difference `there - there'`, `windowMs` needs headroom.
  * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): the delay of the
- *   first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request, which
- *   `early` does not exceed once one undisturbed request within the window has been answered. As a whole burst of requests may be
- *   disturbed, a start counts from `end - early` only after a request that was sent after its `end` has been answered.
+ *   first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request. `early`
+ *   does not exceed it once one undisturbed request within the window has been answered. As a whole burst of requests may be disturbed, a
+ *   start counts from `end - early` only after a request that was sent after its `end` has been answered.
  * - *The time to the server was long for all measured requests, and then becomes short*: until a response shows the change, starts are
  *   granted too early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer
  *   at once. The same holds for a server that becomes faster while the network stalls.
@@ -87,9 +94,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * When the newest of the answered requests was sent, in ms. If a response arrived before this time, a later request has been answered as
-   * well, so its request counts for one window from `end - early` ({@link StartLog}). Otherwise it counts from `end`, when its response
-   * arrived.
+   * Latest time at which one of the answered requests was sent, in ms. If a response arrived before this time, a later request has been
+   * answered as well. The start of the earlier request then counts for one window from `end - early` ({@link StartLog}). Otherwise it
+   * counts from `end`, when its response arrived.
    */
   #confirmedUntil = -Infinity;
 

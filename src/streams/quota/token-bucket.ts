@@ -38,11 +38,11 @@ export interface TokenBucketOptions {
   readonly starts?: readonly number[];
   /**
    * Called when the quota grants a start, before the waiting value is emitted or the waiting work begins. `at` is the time of the start, in
-   * ms; stored times can be passed to a later bucket as `starts`.
+   * ms. It can be stored and passed to a later bucket in `starts`.
    *
-   * For work run with {@link during}, the returned function is called when the work ends, with the time of the end in ms. `isAnswered` is
-   * false if the request failed or was given up, as it may still arrive at the server. A failure that the server does not count against
-   * the quota counts as answered.
+   * The returned function is for work run with {@link during}. It is called when the work ends, with the time of the end in ms.
+   * `isAnswered` is false if the request failed or was given up, as it may still arrive at the server. A failure that the server does not
+   * count against the quota counts as answered.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
@@ -54,8 +54,8 @@ export interface TokenBucketOptions {
 /** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
 export interface Gate {
   /**
-   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. A time that is
-   * not later than `now` means that the gate is open; Infinity, that it stays closed until {@link opened$} emits.
+   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. If that time is
+   * not later than `now`, the gate is open. Infinity means that the gate stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
   /**
@@ -75,9 +75,9 @@ export interface LaneOptions {
    */
   readonly rank?: number;
   /**
-   * Maximum number of requests of this lane that may start within any period of `windowMs`, so that tokens are left for other lanes: an
-   * integer from 1 to the capacity, or a function that returns this number. The function is called whenever the lane waits; a result below
-   * 1 is replaced by 1. Default the capacity.
+   * Maximum number of requests of this lane that may start within any period of `windowMs`, so that tokens are left for other lanes. Either
+   * an integer from 1 to the capacity, or a function that returns this number. The function is called whenever the lane waits; a result
+   * below 1 is replaced by 1. Default the capacity.
    */
   readonly share?: number | (() => number);
 }

@@ -44,8 +44,8 @@ export interface PersonalFields {
  * - A personal field that is an array: `drop` drops the array as a whole, `mask` and `hmac` replace each of its elements.
  * - A personal field that is an object is dropped or replaced as a whole, so that its field names are hidden, too.
  * - A value on a path that is neither an object nor an array, such as a string where an object was expected, is hidden as if it were the
- *   personal field, by the strictest method of all paths through it (`drop` is stricter than `mask`, and `mask` than `hmac`). If this
- *   method is `drop` and the value is an element of an array, it is replaced by null, so that the array keeps its length.
+ *   personal field. If several paths lead through the value, the strictest method is used: `drop` before `mask` before `hmac`. If such a
+ *   value is an element of an array, `drop` replaces it by null, so that the array keeps its length.
  *
  * The HMAC is HMAC-SHA-256 of the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
  * not part of it: equal values have equal hashes across fields and lists.

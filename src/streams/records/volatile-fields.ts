@@ -14,9 +14,11 @@ export interface VolatileFields {
 }
 
 /**
- * Creates the volatile fields of one list from JSON Pointers without array indexes: if a value on the path is an array, the rest of the
- * pointer applies to each of its elements. The value at the end of a pointer is ignored, whatever it is, so a record with null there equals
- * one without the field. A value on the path that is neither an object nor an array is compared as usual.
+ * Creates the volatile fields of one list from JSON Pointers without array indexes:
+ *
+ * - If a value on the path is an array, the rest of the pointer applies to each of its elements.
+ * - The value at the end of a pointer is ignored, whatever it is. So a record with null there equals one without the field.
+ * - A value on the path that is neither an object nor an array is compared as usual.
  */
 export function volatileFields(pointers: readonly string[]): VolatileFields {
   const root: Node = new Map();
