@@ -78,9 +78,9 @@ interface Replaced extends ReplacedImage {
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records that wait for a second read at the same time, about 100 bytes each. At this number, a further record that needs
- * a second read is not published either. Its wait begins at a later read, once the wait of another record has ended. If the number is too
- * small, such records are published later.
+ * Maximum number of records that wait for a second read at the same time, about 100 bytes each. Once it is reached, a further record that
+ * needs a second read is not published either. Its wait begins at a later read, once the wait of another record has ended. If the number is
+ * too small, such records are published later.
  */
 export const MAX_WAITING = 50_000;
 /**
@@ -122,7 +122,7 @@ const MAX_IMAGES = 4;
  * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
  *   time is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task. At most 50,000 records wait. At this number, a further record that needs a
+ * The state is held in memory while the process owns the task. At most 50,000 records wait. While as many wait, a further record that needs a
  * second read is not published either: its published image stays.
  */
 export class Confirmations {

@@ -90,10 +90,11 @@ export const KEY_PATIENCE_MS = 600_000;
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
  * A response is a refusal of the credentials if it has a JSON body and a status that the description names in `refused` (default 400, 401
- * and 403). A refusal without JSON does not come from the API and is retried. Errors:
+ * and 403). Such a status without JSON does not come from the API, and is retried. Errors:
  *
  * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
- * - `API_KEY_REJECTED` for other credentials once they were refused for `keyPatienceMs` without another outcome in between.
+ * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
+ *   between.
  * - `API_STATUS` for other final statuses.
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
@@ -335,8 +336,8 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
  * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
  *
  * - The token's `exp`. There are two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns
- *   a token that it issued earlier. The shorter one of at least `LEAST_LIFE_MS` is used. If both are shorter than that, the longer one is
- *   used.
+ *   a token that it issued earlier. If at least one time is plausible (`LEAST_LIFE_MS` or more), the shortest plausible time is used.
+ *   Otherwise the longer time is used if it is at least `LEAST_USABLE_MS`.
  * - The lifetime that the response states. If it is not plausible in the unit of the description, other units are tried.
  * - The default of the description.
  *

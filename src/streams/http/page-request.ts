@@ -95,11 +95,12 @@ export interface PageRequestOptions extends RequestPlanOptions {
  *
  * Every outcome that shows something about the token is reported to the token source (see `token-life.ts`). The token source decides when
  * the token is renewed, and when a request is retried after a refusal of its token (401 or 403, if the description does not say otherwise).
- * A request errors with `API_STATUS` in these cases:
+ * A failure is final in these cases:
  *
- * - If the list refuses one new token after the other: the API key has no access to the list. The other lists continue with the token.
- * - If the response has another non-retryable status: usually only once a fresh token has brought the same status. At once if the page or a
- *   parameter is the likely cause, or if the description calls the status `final`.
+ * - If the list refuses one new token after the other: the API key has no access to the list. The request errors with `API_STATUS`, and the
+ *   other lists continue with the token.
+ * - If the response has another non-retryable status: usually only once a fresh token has brought the same status. The failure is final at
+ *   once if the page or a parameter is the likely cause, or if the description calls the status `final`.
  *
  * How requests count against the quota:
  *
