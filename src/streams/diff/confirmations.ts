@@ -122,8 +122,8 @@ const MAX_IMAGES = 4;
  * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
  *   time is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task. At most 50,000 records wait. While as many wait, a further record that needs a
- * second read is not published either: its published image stays.
+ * The state is held in memory while the process owns the task. At most 50,000 records wait. While as many wait, a further record that needs
+ * a second read is not published either: its published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
