@@ -57,9 +57,12 @@ const MIN_FAILURES = 3;
 const LEAST_MS = 5_000;
 
 /**
- * How often a page may fail before it is given up. `some`: at least three times, over at least five seconds. `one`: once. `probe`: once,
- * for a page elsewhere in the list than the failed one. If the server refuses a `probe`, the token may be the cause, so the refusal is
- * reported to the token source and does not count as a failure of the page.
+ * How often a page may fail before it is given up.
+ *
+ * - `some`: at least three times, over at least five seconds.
+ * - `one`: once.
+ * - `probe`: once. The page is elsewhere in the list than the failed one. If the server refuses a `probe`, the token may be the cause: the
+ *   refusal is reported to the token source and does not count as a failure of the page.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -80,10 +83,12 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
 }
 
 /**
- * Creates the {@link PagePatience} for a page at a cursor. A refusal of the page (status such as 400, or 410) is attributed to the page and
- * not to the token. The page is given up after at least three retryable failures that may depend on it, if at least 5 s lie between the
- * first and the newest: some servers respond to an expired cursor with status 404 or 500, or with a response that is no page, as they also
- * do during an outage.
+ * Creates the {@link PagePatience} for a page at a cursor.
+ *
+ * - If the server refuses the page, with a status such as 400 or 410: the refusal is attributed to the page and not to the token.
+ * - If retryable failures may depend on the page: the page is given up after at least three of them, with at least 5 s between the first
+ *   and the newest. Some servers respond to an expired cursor with status 404 or 500, or with a response that is no page. An outage causes
+ *   the same responses.
  */
 export function cursorPatience(scheduler: SchedulerLike): PagePatience {
   return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
@@ -129,9 +134,10 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends further requests after the request for a page has failed: to find out why it failed, and to read the page in parts. `settle` closes
- * the reads of these requests on the list's logical clock, except that of the response passed to `transferSettlement`, which the caller
- * closes.
+ * Sends further requests after the request for a page has failed. They show why it failed, and read the page in parts.
+ *
+ * Each request is a read on the list's logical clock. `settle` closes these reads. The caller closes the read of a response that was passed
+ * to `transferSettlement`.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -167,14 +173,15 @@ export class PageAttempts {
   }
 
   /**
-   * Requests `part` (a part of the failed page, a page elsewhere in the list, or the failed page again) and returns the response. Returns
-   * undefined if the request is given up after an error that may depend on the page; throws any other error of the request. Two more cases
-   * end the attempts with an error:
+   * Requests a page and returns the response. `part` is a part of the failed page, a page elsewhere in the list, or the failed page again.
+   * Returns undefined if the request is given up after an error that may depend on the page. Any other error of the request is thrown.
    *
-   * - The response is the first to show that the server begins pages at other offsets than requested: throws the error of the failed page,
-   *   marked as retryable. The retry of the failed page requests whole pages (see {@link PagePlan}).
-   * - `tries` is `probe`, and the request is given up after a transient error although the error of the failed page is final: throws the
-   *   transient error, because the API may be unavailable or the token invalid, so the failed page must not be given up.
+   * Two more cases end the attempts with an error:
+   *
+   * - If the response is the first to show that the server begins pages at other offsets than requested: throws the error of the failed
+   *   page, marked as retryable. The retry of the failed page requests whole pages (see {@link PagePlan}).
+   * - If `tries` is `probe`, the error of the failed page is final, and the request is given up after a transient error: throws the
+   *   transient error. The API may be unavailable or the token invalid, so the failed page must not be given up.
    */
   *attempt(part: PagePlace, tries: PageTries = 'one'): Steps<Answer | undefined> {
     const { plan } = this.#options;
@@ -195,9 +202,11 @@ export class PageAttempts {
   }
 
   /**
-   * Requests a single record outside the failed page, to see whether the API is available, and returns the response. If this request is
-   * given up, too, throws an error, which ends the attempts to read the page: the error of the failed page or, if that error is final, the
-   * transient error of this request.
+   * Requests a single record outside the failed page, and returns the response. A response shows that the API is available. If this request
+   * is given up, throws an error, which ends the attempts to read the page:
+   *
+   * - If the error of the failed page is final and this request failed with a transient error: throws the transient error.
+   * - Otherwise: throws the error of the failed page.
    */
   *probe(): Steps<Answer> {
     return (
@@ -206,9 +215,11 @@ export class PageAttempts {
   }
 
   /**
-   * Tests whether the server begins pages at the requested offsets, by requesting two records at an odd offset. Returns false if it does
-   * not, or if it refuses this request. Returns true if it does, or if the test is inconclusive, for example because the list has no
-   * records at the tested offsets.
+   * Tests whether the server begins pages at the requested offsets. The test requests two records at an odd offset.
+   *
+   * - Returns true if the page begins at that offset, or if the test is inconclusive, for example because the list has no records at the
+   *   tested offsets.
+   * - Returns false if the page begins elsewhere, or if the server refuses the request.
    *
    * @param probed The response to {@link probe}.
    */
@@ -275,8 +286,8 @@ export class PageAttempts {
   }
 
   /**
-   * Creates the response for a page in which the API's cap lies (the list offset from which on it serves no records). The response has only
-   * the records before the cap, and no next page.
+   * Creates the response for a page that extends beyond the API's cap. The cap is the list offset from which on the API serves no records.
+   * The response has only the records before the cap, and no next page.
    *
    * @param before Responses that together contain these records.
    * @param other Response for a page elsewhere in the list, which states the list's total.
@@ -293,13 +304,15 @@ export class PageAttempts {
   }
 
   /**
-   * Returns the properties of a page that is joined from several responses: its span (begin and end on the list's logical clock), server
-   * time and duration of the first response in `after`, and the age of the oldest response.
+   * Returns the properties of a page that is joined from several responses.
    *
-   * @param before Responses with the records in front of a gap (a record that makes each page with it fail), or of a cap (list offset from
-   * which on the API serves no records).
-   * @param after For a gap: responses with the records behind it. For a cap, which has no records behind it: the response for a
-   * page elsewhere in the list.
+   * - `span`: from the time before all requests of the investigation until now, as begin and end on the list's logical clock.
+   * - `serverTime`, `elapsedMs`: server time and duration of the first response in `after`.
+   * - `age`: age of the oldest response.
+   *
+   * @param before Responses with the records in front of a gap or a cap. A gap is a record that makes each page with it fail. A cap is the
+   * list offset from which on the API serves no records.
+   * @param after For a gap: responses with the records behind it. For a cap: the response for a page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;

@@ -69,10 +69,12 @@ export class ResponseLayout {
   }
 
   /**
-   * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok` (the place of a flag that means success), only that flag counts: without the value true, the body reports an error. Otherwise the
-   * body of a page without records is searched for the usual signs of an error. A member `message` is such a sign only if the body has none
-   * of the members that the description names for the list, and `success` is not true.
+   * Whether a body reports an error. Needed because some APIs answer an expired token with status 200, an error, and an empty list.
+   *
+   * - If the description has `ok` (the place of a flag that means success): true unless the flag in the body is true.
+   * - Otherwise, if the body has records or is not a JSON object: false.
+   * - Otherwise: true if the body has one of the usual signs of an error. A member `message` is such a sign only if `success` is not true,
+   *   and the body has none of the members that the description names for the list.
    *
    * @param count Number of records in the body.
    */

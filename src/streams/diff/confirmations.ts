@@ -38,9 +38,9 @@ export interface Unconfirmed {
    */
   readonly from: number;
   /**
-   * Whether the response shows a state that is, or may be, earlier than the published one, and the record was not waiting for a second read
-   * before. So it is true once for each wait. (If 50,000 records wait, no further record counts as waiting, and it is true each time.)
-   * False if the record has to be confirmed only because the process has just started.
+   * Whether this response begins a wait because it may show an earlier state than the published one. Later responses during the same wait
+   * have false. If 50,000 records wait already, the wait of a further record is not stored: then every such response has true. False if the
+   * record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -50,9 +50,11 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Publications by an earlier process before this one started. `updates`, `deletions`: whether it may have published updates or
-   * deletions shortly before the start. `newestStamp`: newest creation or modification time of all records published before the start, in
-   * epoch ms; undefined if none is known. Default: no updates and no deletions.
+   * Publications by an earlier process before this one started. Default: no updates and no deletions.
+   *
+   * - `updates`, `deletions`: whether an earlier process may have published updates or deletions shortly before the start.
+   * - `newestStamp`: newest creation or modification time of all records published before the start, in epoch ms; undefined if none is
+   *   known.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -76,9 +78,9 @@ interface Replaced extends ReplacedImage {
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records for which the beginning of the wait for a second read is stored, about 100 bytes each. A further record that
- * needs a second read is not published either, but its wait begins only at a later read, once another wait has ended. If the number is too
- * small, such records are published later.
+ * Maximum number of records that wait for a second read at the same time, about 100 bytes each. Once it is reached, a further record that
+ * needs a second read is not published either. Its wait begins at a later read, once the wait of another record has ended. If the number is
+ * too small, such records are published later.
  */
 export const MAX_WAITING = 50_000;
 /**
@@ -103,13 +105,16 @@ const MAX_REPLACED = 1_000;
 const MAX_IMAGES = 4;
 
 /**
- * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is published only if a request
- * sent at least `MAX_LAG_MS` after that state was first read shows the same state, and no response in between showed the published image.
+ * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is not published at once, but
+ * waits for a second read. It is published when a request that was sent at least `MAX_LAG_MS` after the first read shows the same state.
+ * The wait ends without a publication if a response shows the published image (the record as last published).
  *
- * A record with an image returns to an earlier state if its modification time is earlier than that of the image. If the modification time
- * is equal or missing, the record returns to an earlier state if the response is stale (`isStale`), or if the record equals an image that
- * was replaced less than `MAX_LAG_MS` before the response was produced. A record whose deletion was published returns to an earlier state
- * unless its modification time is later than the one that it had before the deletion.
+ * A record returns to an earlier state in these cases:
+ * - Its modification time is earlier than that of its image.
+ * - Its modification time is equal or missing, and the response is stale (`isStale`).
+ * - Its modification time is equal or missing, and the record equals an image that was replaced less than `MAX_LAG_MS` before the response
+ *   was produced.
+ * - Its deletion was published. Exempt is a record whose modification time is later than the one that it had before the deletion.
  *
  * It is unknown which records an earlier process replaced or deleted. Until `MAX_LAG_MS` after the start, these records have to be
  * confirmed too:
@@ -117,8 +122,8 @@ const MAX_IMAGES = 4;
  * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
  *   time is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task, and its size is bounded. If 50,000 records already wait for a second
- * read, another record that needs one is not published either: its published image stays.
+ * The state is held in memory while the process owns the task. At most 50,000 records wait. While as many wait, a further record that needs
+ * a second read is not published either: its published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -183,9 +188,11 @@ export class Confirmations {
   }
 
   /**
-   * To be called when a change of a record is published. Remembers `replaced`, the image that was published before, so that it is
-   * recognized if a lagging replica still shows it. `replaced` is undefined if it need not be remembered: the record had no image, or the
-   * new image has a later modification time, so that the earlier time shows that a response is old.
+   * Remembers an image that was replaced by a published change, so that the image is recognized if a lagging replica still shows it. To be
+   * called for each published change of a record.
+   *
+   * @param replaced The image that was published before. Undefined if the record had none, or if the new image has a later modification
+   * time: then the earlier modification time shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -230,9 +237,11 @@ export class Confirmations {
   }
 
   /**
-   * Returns why a record has to be confirmed by a second read before it is published; undefined if it need not be confirmed. `reversion`:
-   * the record was read in an earlier state than the published one, or may have been, for example because the response is old. `start`: the
-   * process has just started, and an earlier process may have published a newer state.
+   * Returns why a record has to be confirmed by a second read before it is published; undefined if it need not be confirmed.
+   *
+   * - `reversion`: the record was read in a state that is earlier than the published one, or may be, for example because the response is
+   *   old.
+   * - `start`: the process has just started, and an earlier process may have published a newer state.
    */
   #doubt(sighting: Sighting): 'reversion' | 'start' | undefined {
     const { key, updatedAt, age, published, equals, isHiddenAnew } = sighting;

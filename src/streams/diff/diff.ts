@@ -87,8 +87,9 @@ export interface DiffOptions {
   /** Holds back records that return, or may return, to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
-   * Hides the personal fields in a published record as the current settings require. With this function, `confirmations` does not hold back
-   * a record that differs from the published one only because more fields are hidden. Needed if those settings can change at a restart.
+   * Hides the personal fields in a published record as the current settings require. Needed if those settings can change at a restart.
+   * After such a restart, a record may differ from the published one only because more fields are hidden. With this function,
+   * `confirmations` does not hold back such a record.
    */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */
@@ -164,8 +165,8 @@ class PageDiff {
   readonly #codec: ImageCodec;
   readonly #decoding: DecodingOptions;
   /**
-   * The read's span, during which the content was as the response shows it. Undefined if the caller states none, and for a stale response:
-   * it was produced before its request, so it does not show that the content was still the same during the read.
+   * Span of the read, for which `newest` remembers the content of the response. Undefined if the caller states no span, or if the response
+   * is stale: it was produced before its request, so the content may have changed by the time of the read.
    */
   readonly #span: Span | undefined;
   /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */

@@ -13,9 +13,9 @@ export function* waitFor<T>(source$: Observable<T>): Steps<T> {
 }
 
 /**
- * Creates an Observable that runs `work` on subscription, and emits its return value or errors with what it throws. If an Observable that
- * the work waits for completes without a value, the created Observable does so, too. Each wait nests the subscriptions one level deeper, so
- * `work` must not wait more than some hundred times.
+ * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. If an
+ * Observable that `work` waits for completes without a value, the created Observable also completes without a value. Each wait nests the
+ * subscriptions one level deeper, so `work` must not wait more than some hundred times.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
   return defer(() => {

@@ -7,15 +7,19 @@ export class UnknownCharset extends Error {
 }
 
 /**
- * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded.
+ * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded. The first case
+ * that applies determines the charset:
  *
- * The declared charset is ignored if the body begins with a byte order mark, or with the pattern of zero bytes that ASCII characters have
- * in UTF-16 or UTF-32. Any other body that is declared as UTF-16 counts as UTF-8. A body in an unsupported charset is returned unchanged if
- * it is valid UTF-8. A body that counts as UTF-8, or declares no charset, is not validated here: the JSON parser reports records that are
- * not UTF-8.
+ * - If the body begins with a byte order mark, or with the pattern of zero bytes that ASCII characters have in UTF-16 or UTF-32: that
+ *   charset. The declared one is ignored.
+ * - If no charset is declared, or UTF-8, ASCII or UTF-16 is declared: UTF-8. The body is not validated here: the JSON parser reports
+ *   records that are not UTF-8.
+ * - If a supported charset is declared: the declared one.
+ * - If an unsupported charset is declared: UTF-8, if the body is valid UTF-8.
  *
  * @param contentType The `Content-Type` header.
- * @throws UnknownCharset if the declared charset is not supported, or the bytes are invalid in the declared or recognized charset.
+ * @throws UnknownCharset if the declared charset is not supported and the body is not valid UTF-8, or if the bytes are invalid in the
+ * declared or recognized charset.
  */
 export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   if (startsWith(body, 0xef, 0xbb, 0xbf)) return body.subarray(3);

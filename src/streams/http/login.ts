@@ -83,16 +83,19 @@ const MAX_LOGIN_BYTES = 1_000_000;
 export const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in with the credentials, as the description says, or requests a token from a token endpoint of OAuth 2: emits one token and
- * completes. Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects, 404 and 405 are retried as well,
- * because gateways send them while the API behind them is being replaced.
+ * Requests one token, emits it and completes. The request is the login of the description, or goes to a token endpoint of OAuth 2.
+ * Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects, 404 and 405 are retried as well, because
+ * gateways send them while the API behind them is being replaced.
  *
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
- * Errors with `API_KEY_REJECTED` when the API refuses the credentials: with a JSON body and a status that the description names in
- * `refused` (default 400, 401 and 403). Credentials that no login has accepted yet count as rejected at the first refusal, any others once
- * they were refused for `keyPatienceMs` without another outcome in between. A refusal without JSON does not come from the API and is
- * retried. Other final statuses error with `API_STATUS`.
+ * A response is a refusal of the credentials if it has a JSON body and a status that the description names in `refused` (default 400, 401
+ * and 403). Such a status without JSON does not come from the API, and is retried. Errors:
+ *
+ * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
+ * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
+ *   between.
+ * - `API_STATUS` for other final statuses.
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
@@ -245,8 +248,11 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms. If the time from `iat` or `Date` to `exp` is shorter, the clocks behind these values
- * probably disagree, and that time is used only if there is no plausible one. A stated lifetime that is shorter is read in another unit.
+ * Shortest plausible lifetime of a token, in ms. What happens to a shorter one depends on its source:
+ *
+ * - If it is the time from `iat` or `Date` to `exp`: the clocks behind these values probably disagree. It is used only if there is no
+ *   plausible time.
+ * - If the response states it as a lifetime: it is read in another unit.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -329,9 +335,9 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 /**
  * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
  *
- * - The shorter of two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns a token that
- *   it issued earlier. A time of less than `LEAST_LIFE_MS` is not plausible and is used only if the other one is not plausible either: then
- *   the longer of the two.
+ * - The token's `exp`. There are two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns
+ *   a token that it issued earlier. If at least one time is plausible (`LEAST_LIFE_MS` or more), the shortest plausible time is used.
+ *   Otherwise the longer time is used if it is at least `LEAST_USABLE_MS`.
  * - The lifetime that the response states. If it is not plausible in the unit of the description, other units are tried.
  * - The default of the description.
  *

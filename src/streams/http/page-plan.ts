@@ -15,9 +15,11 @@ export interface NextPlace extends PagePlace {
 }
 
 /**
- * A finding about the server's paging. `misplaced`: pages do not begin at the requested list offset, so the list is read in whole pages
- * (see {@link PagePlan}). `blind`: the server serves whole pages of one size only, which cannot overlap. `smaller`: large pages fail, so
- * smaller pages are requested.
+ * A finding about the server's paging.
+ *
+ * - `misplaced`: pages do not begin at the requested list offset, so the list is read in whole pages (see {@link PagePlan}).
+ * - `blind`: the server serves whole pages of one size only. Such pages cannot overlap.
+ * - `smaller`: large pages fail, so smaller pages are requested.
  */
 export type PlanFinding = 'misplaced' | 'blind' | 'smaller';
 
@@ -49,17 +51,18 @@ const MAX_GROW_AFTER = 500;
 const SMOOTH = 7;
 
 /**
- * Decides which `offset` and `pageSize` the requests for a list have, according to how the server was observed to treat these parameters.
- * All lanes of a list share one plan. A new process observes the server again, or uses the `pageSize` of a stored position.
+ * Decides which `offset` and `pageSize` the requests for a list have. The decision depends on how the server was observed to treat these
+ * parameters. All lanes of a list share one plan. A new process observes the server again, or uses the `pageSize` of a stored position.
  *
  * While the server serves pages as requested, each request has the wanted list offset and the wanted size. Otherwise the plan adapts:
  *
- * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`; others are asked for a page by
- *   its number. Then each requested `offset` is a multiple of its `pageSize`. Pages still have to overlap, so the page size varies: it is
- *   chosen, from half of the limit up to the limit, such that the page begins shortly before the end of the previous one and most of it is
- *   new. With a limit of 21 or more there is such a size for every list offset; with a smaller limit the overlap may be smaller. If no size
- *   lets the next page overlap, it begins at the end of the previous page. Such a page is *blind*: only the number of distinct keys shows
- *   that no record was missed. If the server ignores `pageSize`, every page is blind.
+ * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Others are asked for a page by
+ *   its number. Then each requested `offset` is a multiple of its `pageSize`. Pages still have to overlap, so the page size varies,
+ *   preferably between half of the limit and the limit. It is chosen such that the page begins shortly before the end of the previous page,
+ *   and most of it is new. With a limit of 21 or more there is such a size for every list offset. With a smaller limit the overlap may be
+ *   smaller.
+ * - **Blind pages.** If no size lets a whole page overlap the previous one, the page begins at the end of the previous one. Only the number
+ *   of distinct keys then shows that no record was missed. If the server ignores `pageSize`, every page is blind.
  * - **Half pages.** Some servers round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
  *   requested. Then pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is smaller
  *   than the page size.
@@ -74,8 +77,8 @@ export class PagePlan {
   /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
   /**
-   * Largest page size that the server serves, learned from pages that had fewer records than requested although others followed; Infinity
-   * if unknown. Limits the requested size only while the list offsets of pages have to be multiples of their size (see {@link PagePlan}).
+   * Largest page size that the server serves; Infinity if unknown. Learned from pages that had fewer records than requested, although other
+   * pages followed. Limits the requested size only while the list is read in whole pages (see {@link PagePlan}).
    */
   #most = Infinity;
   /**
@@ -147,8 +150,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page with at most `wanted` records that begins at a multiple of its size, and at list offset `offset` or as close before it
-   * as possible. After {@link PagePlan.foundStuck} (consecutive pages had no record in common), it begins at a multiple of half its size
+   * Returns the whole page to request for a list offset. The page begins at `offset` or as close before it as possible, and has at most
+   * `wanted` records. Its list offset is a multiple of its size. After {@link PagePlan.foundStuck}, it is a multiple of half its size
    * instead.
    */
   wholeAt(offset: number, wanted: number): PagePlace {
@@ -181,9 +184,11 @@ export class PagePlan {
   }
 
   /**
-   * Returns a page of at most `most` records that begins exactly at list offset `offset`. Its size is `most`. If pages must begin at
-   * multiples of their size, it is instead the largest divisor of `offset` that is at most `most` and at most the largest size that the
-   * server serves.
+   * Returns a page that begins exactly at list offset `offset`.
+   *
+   * - If pages may begin at any offset: its size is `most`.
+   * - If pages must begin at multiples of their size: its size is the largest divisor of `offset` that exceeds neither `most` nor {@link
+   *   PagePlan.limit}.
    */
   from(offset: number, most: number): PagePlace {
     let pageSize = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
@@ -232,9 +237,11 @@ export class PagePlan {
   }
 
   /**
-   * Updates what the plan knows about the server from a received page: the page sizes that the server serves, and the cap (the list offset
-   * beyond which the API serves no records), which is removed if the page has records beyond it. After enough received pages, a reduced
-   * page size is increased again.
+   * Updates the plan from a received page:
+   *
+   * - the page sizes that the server serves;
+   * - the cap, which is the list offset from which on the API serves no records: removed if the page has records beyond it;
+   * - a reduced page size: increased again after enough received pages.
    */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;

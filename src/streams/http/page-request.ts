@@ -87,22 +87,27 @@ export interface PageRequestOptions extends RequestPlanOptions {
 /**
  * Creates the function that requests pages of one list. A request waits for the quota, takes the current token and is sent. Retryable
  * errors are retried with back-off for as long as the caller's patience allows, and each retry waits for the quota. Redirects and 404 are
- * retried as well: gateways send them while the API behind them is replaced. For the quota, the request is in flight until its response is
- * complete; the page is decoded after that.
+ * retried as well: gateways send them while the API behind them is replaced.
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is no token at that moment, the request
- * gives up its start (the moment granted by the quota), and waits for the quota again once there is a token. If the request waited for a
- * login after its start, it would reach the server later than the quota assumes.
+ * gives up its start (the moment granted by the quota). It waits for a token and then for the quota again. If it kept its start during a
+ * login, it would reach the server later than the quota assumes.
  *
- * Every outcome that shows something about the token is reported to the token source (see `token-life.ts`), which decides when a request is
- * retried after a refusal of its token (401 or 403, if the description does not say otherwise), and when the token is renewed. If a list
- * refuses one new token after the other, the API key has no access to the list: the request errors with `API_STATUS`, and the other lists
- * continue with the token. Other non-retryable statuses are final too, but usually only once a fresh token has brought the same status.
- * They are final at once if the page or a parameter is the likely cause, or if the description calls the status `final`.
+ * Every outcome that shows something about the token is reported to the token source (see `token-life.ts`). The token source decides when
+ * the token is renewed, and when a request is retried after a refusal of its token (401 or 403, if the description does not say otherwise).
+ * A failure is final in these cases:
  *
- * A 429 and all other refusals also use up quota, as the server may count them; exempt are statuses that the description calls `free`. A
- * refused request counts against the quota for one window, which begins `lateMs` (one second in the service) after the response arrived. A
- * request that was given up counts in the same way from the moment at which it was given up (`quota/token-bucket.ts`).
+ * - If the list refuses one new token after the other: the API key has no access to the list. The request errors with `API_STATUS`, and the
+ *   other lists continue with the token.
+ * - If the response has another non-retryable status: usually only once a fresh token has brought the same status. The failure is final at
+ *   once if the page or a parameter is the likely cause, or if the description calls the status `final`.
+ *
+ * How requests count against the quota:
+ *
+ * - A request is in flight until its response is complete. The page is decoded after that.
+ * - A refused request (429 or any other refusal) counts for one window, as the server may count it. The window begins `lateMs` (one second
+ *   in the service) after the response arrived. Exempt are statuses that the description calls `free`.
+ * - A request that was given up counts for one window, which begins `lateMs` after it was given up (`quota/token-bucket.ts`).
  */
 export function pageRequest(
   requests: RequestPlan,
@@ -320,9 +325,11 @@ function isGone({ status, text }: HttpResponse, gone: readonly number[]): boolea
 }
 
 /**
- * Lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header, minus the duration of the
- * request, minus the age of the response as far as `Date` does not include it. Without the header, it is computed from the server's time at
- * the login; undefined if that is unknown, too.
+ * Returns a lower bound of the server's time when it read the records of a response, in epoch ms:
+ *
+ * - With a `Date` header: `Date`, minus the duration of the request, minus the age of the response as far as `Date` does not include it.
+ * - Without the header: the server's time at the login, plus the local time from the login to the request, minus the age of the response.
+ *   Undefined if the server's time at the login is unknown.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,

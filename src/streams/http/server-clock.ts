@@ -22,21 +22,22 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
  * records (their modification times). All times are in epoch ms.
  *
- * A poll window begins at the earlier of `Date` and the newest modification time seen, so that no changes are missed if one clock is ahead
- * of the other:
+ * A poll window begins at the earlier of `Date` and the newest stamp seen. So no changes are missed if one clock is ahead of the other:
  *
- * - A modification time later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would
- *   hide that the clock of stamps is behind.
- * - While nothing changes, the window begins at most 15 minutes plus the resolution of modification times before `Date`. Otherwise every
- *   poll would read the most recently changed records again.
- * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
+ * - A stamp later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would hide that
+ *   the clock of stamps is behind.
+ * - While nothing changes, the window begins at most 15 minutes plus the resolution of stamps before `Date`. Otherwise every poll would
+ *   read the most recently changed records again.
+ * - Before the first stamp the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Stamps may be local times, hours behind UTC. Then the 15 minutes of the second rule would be too few, and changes would be missed. How
- * far stamps are behind is at most the smallest lag of a stamp behind `Date`, as each stamp lags by this difference plus the age of the
- * change. If that lag is more than 15 minutes, it is added to the 15 minutes, and windows begin another hour earlier, for the end of
- * daylight saving. Windows of lookback polls (`reach` `far`) use the smallest lag of all stamps. Those of polls for new changes (`near`)
- * use the smallest lag of new changes that polls have read.
+ * Stamps may be local times, hours behind UTC. The 15 minutes would then be too few, and changes would be missed. Therefore the clock
+ * estimates how far stamps are behind. The estimate is the smallest lag of a stamp behind `Date`. It is an upper bound, because the lag of
+ * each stamp also contains the age of the change. If the smallest lag is more than 15 minutes, it is added to the 15 minutes. Windows then
+ * begin another hour earlier, for the end of daylight saving. The stamps whose lag counts are:
+ *
+ * - for windows of lookback polls (`reach` `far`): all stamps;
+ * - for windows of polls for new changes (`near`): the stamps of new changes that polls have read.
  */
 export class ServerClock {
   #date: number | undefined;
@@ -44,8 +45,9 @@ export class ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp seen that is later than the server's newest `Date`, in epoch ms with `#correctionMs` added; undefined if there is none.
-   * Once `Date` has passed it, it becomes `#newest`. Other stamps later than `Date` are not stored, as polls read their records again.
+   * Newest stamp seen that is later than the server's newest `Date`; undefined if there is none. In epoch ms, with `#correctionMs` added.
+   * Once `Date` has passed this stamp, it becomes `#newest`. Older stamps that are also later than `Date` are not stored, as polls read
+   * their records again.
    */
   #ahead: number | undefined;
   #reachMs = 0;
@@ -61,8 +63,9 @@ export class ServerClock {
   readonly #lag = { far: Infinity, near: Infinity };
 
   /**
-   * Returns the newest modification time of the records read so far that is not later than the server's `Date`, with the correction of
-   * {@link ServerClock.shift}. Until a response has that header, the newest of all. Undefined if no such modification time has been seen.
+   * Returns the newest modification time of the records read so far, in epoch ms, with the correction of {@link ServerClock.shift}. Times
+   * later than the server's `Date` do not count, but until a response has that header, all times count. Undefined if no time that counts
+   * has been seen.
    */
   newest(): number | undefined {
     return this.#newest;
@@ -165,10 +168,12 @@ export class ServerClock {
   }
 
   /**
-   * Sets by how much the API's date parameters differ from the stamps of records, in ms: a request with the date `s + offsetMs` matches
-   * records with the modification time `s`. With a positive offset, stamps are used as they are, as poll windows then begin early enough.
-   * With a negative offset they would begin too late. Therefore that offset, minus another hour for daylight saving, is added to every
-   * stamp, including those seen before.
+   * Sets the difference between the API's date parameters and the stamps of records, in ms. A request with the date `s + offsetMs` matches
+   * records with the stamp `s`.
+   *
+   * - If `offsetMs` is 0 or positive: stamps are used as they are, because poll windows begin early enough.
+   * - If `offsetMs` is negative: poll windows would begin too late. Therefore `offsetMs`, minus one hour for daylight saving, is added to
+   *   every stamp, including those seen before.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
@@ -181,18 +186,21 @@ export class ServerClock {
   }
 
   /**
-   * Correction that is added to each modification time of a record, in ms. If date parameters are behind the modification times
-   * (`#offsetMs` is negative), it is `#offsetMs` minus one hour for daylight saving; without this correction, poll windows would begin too
-   * late. Otherwise it is 0.
+   * Correction that is added to each modification time of a record, in ms; negative or 0.
+   *
+   * - If `#offsetMs` is negative (date parameters are behind the modification times): `#offsetMs` minus one hour for daylight saving.
+   *   Without this correction, poll windows would begin too late.
+   * - Otherwise: 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
   /**
-   * Updates the estimates (newest stamp, smallest lag of stamps behind `Date`, resolution of stamps) with the stamp `at`, in epoch ms, to
-   * which `#correctionMs` has already been added. A stamp later than `Date` does not count yet: the newest of these is stored in `#ahead`
-   * until `Date` has passed it.
+   * Updates the estimates with a stamp: the newest stamp, the smallest lag of stamps behind `Date`, and the resolution of stamps. A stamp
+   * later than `Date` does not count yet: the newest of these is stored in `#ahead` until `Date` has passed it.
+   *
+   * @param at The stamp in epoch ms, to which `#correctionMs` has already been added.
    */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
@@ -208,11 +216,11 @@ export class ServerClock {
   }
 
   /**
-   * Returns an estimate of how far stamps are behind UTC because they are local times, in ms; 0 if there is no sign that they are:
+   * Returns an estimate of how far stamps are behind UTC because they are local times, in ms. It is the larger of two values:
    *
-   * - It is the smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. A lag up to
-   *   `MAX_BEHIND_MS` counts as 0, a lag above `MAX_ZONE_MS` as `MAX_ZONE_MS`.
-   * - If the offset of the date parameters is negative, the estimate is at least the size of the offset.
+   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. A difference up to
+   *   `MAX_BEHIND_MS` counts as 0, and a difference above `MAX_ZONE_MS` counts as `MAX_ZONE_MS`. Without any lag: 0.
+   * - The size of the offset of the date parameters if the offset is negative, otherwise 0.
    *
    * @param reach Stamps whose lag is used. `far`: all stamps. `near`: those of new changes that polls have read.
    */

@@ -42,9 +42,9 @@ export interface TokenUse {
 
 interface RefusalState {
   /**
-   * Number of failures of the list's requests since the list last accepted the token: refusals of the token, and failures that may be due
-   * to it. Requests in flight together count once: a failure is counted only if its request was sent at or after the `retryAt` that the
-   * previous counted failure has set.
+   * Number of failures of the list's requests since the list last accepted the token. Failures are refusals of the token, and errors that
+   * may be due to the token. Failures of requests that were in flight together count once. After a counted failure, the next one counts
+   * only if its request was sent at `retryAt` or later.
    */
   readonly count: number;
   readonly newest: RequestTimes;
@@ -62,10 +62,10 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, a list's failing queries of one kind (such as by date or by key) are given up without a retry. The time begins when a
- * query of that kind fails for good and the token was shown not to be the cause. The rule applies once a later query of that kind has
- * succeeded; see {@link TokenEvidence.isFineBesideFailures}. If the time is too small, each of many failing queries is retried. If it is
- * too large, a token that stops working is noticed later.
+ * How long a list's failing queries of one kind, such as by date or by key, are given up without a retry, in ms. The time begins when a
+ * query of that kind fails for good and the token was shown not to be the cause. Queries are given up in this way only after a later query
+ * of that kind has succeeded (see {@link TokenEvidence.isFineBesideFailures}). If the time is too small, each of many failing queries is
+ * retried. If it is too large, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -144,17 +144,21 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a request that was sent after this one has succeeded with the token. If this request is a retry of an attempt that failed with
-   * the same token and status (`lastTry`), a success of a request that was sent after the response to that attempt is enough.
+   * Whether the token has worked for a later request: one that was sent after this request and has succeeded. If this request is a retry of
+   * an attempt that failed with the same token and status (`lastTry`), a request counts as later if it was sent after the response to that
+   * attempt arrived.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
   }
 
   /**
-   * Whether the server accepted the token at the time of a refused request: the response to one successful request arrived before the
-   * refused request was sent, and another successful request was sent after the refusal arrived. One of these alone proves nothing: a
-   * replica may not have known the token before its first success, and the token may have been revoked after its last success.
+   * Whether the server accepted the token at the time of a refused request. Two successful requests together prove that:
+   *
+   * - The response to one of them arrived before the refused request was sent. Alone, this proves nothing, because the token may have been
+   *   revoked after its last success.
+   * - The other one was sent after the refusal arrived. Alone, this proves nothing, because a replica may not have known the token before
+   *   its first success.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);

@@ -41,22 +41,26 @@ export const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn:
 export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * Holds the tokens of one account: the newest, and the previous one if it worked, until it expires or is refused, or the newest works.
- * Decides from the outcomes of requests which token is used, when an early login is made, and when the list is the cause of a failure.
+ * Holds the tokens of one account, and decides from the outcomes of requests how they are used: which token is sent, when an early login is
+ * made, and when the list is the cause of a failure.
+ *
+ * Two tokens are held: the newest, and the previous one if it worked. The previous token is held until it expires or is refused, or the
+ * newest works.
  *
  * - A token that has never worked is *young*: some replicas of the server may learn of it only a few seconds later. A list that refuses it
- *   tries it again after 1, 2 and 4 s; only then is another login made.
+ *   tries it again after 1, 2 and 4 s. Only then is another login made.
  * - A token that worked for a list and is then refused by the same list is dead, unless it has worked for a request that was sent later.
- * - If a list refuses a token that other lists accept, the account has no right to read the list; a 401 counts only once a second token
- *   was refused, too. The same holds for queries by date or key that a list refuses while it accepts the token without them. Two
- *   successful requests prove that the server accepts the token: one that succeeded before the refused request was sent, and one that was
+ * - If a list refuses a token that other lists accept, the account has no right to read the list. With status 401 this holds only once a
+ *   second token was refused, too.
+ * - If a list refuses the token for queries by date or key, but accepts it for other queries, the account has no right to such queries.
+ * - Two successful requests prove that the server accepts a token: one that succeeded before the refused request was sent, and one that was
  *   sent after the refusal arrived.
- * - If a query by date or key has failed with a final status although the token was valid, and the list has since responded to another
- *   such query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen
- *   of them.)
- * - If all requests with a token fail for five seconds, or a request fails with a status that would be final, the token may be dead
- *   although the server does not send 401. A login shows whether the token was the cause; {@link LoginPace} lets the gaps between such
- *   logins grow.
+ * - If a query by date or key has failed with a final status although the token was valid, and the list has since responded to another such
+ *   query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen of
+ *   them.)
+ * - The token may be dead although the server does not send 401: if all requests with it fail for five seconds, or if a request fails with
+ *   a status that would be final. A login then shows whether the token was the cause. {@link LoginPace} lets the gaps between such logins
+ *   grow.
  */
 export class TokenLife {
   readonly #pace: LoginPace;
@@ -149,7 +153,7 @@ export class TokenLife {
 
   /**
    * Handles a retryable failure of a request with the newest token. The verdict leaves the pause before the retry to the caller's back-off.
-   * It also decides on an early login if all requests with the token have been failing for `FAILING_MS` and another login is allowed.
+   * The verdict asks for an early login if all requests with the token have been failing for `FAILING_MS` and another login is allowed.
    */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
@@ -160,9 +164,9 @@ export class TokenLife {
   }
 
   /**
-   * Decides what follows when the server has refused the newest token, or has sent a status that a retry with the same token would not
-   * change: whether and when the request is retried, and whether a login is made before. {@link FINAL}: it is not retried, because the
-   * failure is final for the list or, in the case of a query by date or key, for the query.
+   * Decides what follows a refusal of the newest token, or a status that a retry with the same token would not change. The verdict says
+   * whether and when the request is retried, and whether a login is made before. With {@link FINAL} there is no retry: the failure is final
+   * for the list or, in the case of a query by date or key, for the query.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
@@ -237,9 +241,9 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**
- * Minimum gap between early logins (logins before the token expires), in ms. The gap begins at `first` and doubles with each early login up
- * to `max`. If the token of the last early login has worked, the gap is at most `helped`. If this value is too small, a server that fails
- * for an hour uses up the login quota. If it is too large, lists wait longer for a new token.
+ * Minimum gap between early logins (logins before the token expires), in ms. After the first early login the gap is `first`, and it doubles
+ * with each further one, up to `max`. If the token of the last early login has worked, the gap is at most `helped`. If the gaps are too
+ * small, a server that fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },

@@ -67,9 +67,10 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again. All subscribers share
- * these logins. The old token stays available until the new token has worked, or until two seconds before the end of the old token's
- * lifetime (a twentieth of the lifetime, if that is shorter). If a login returns the same token again, the next regular login is
- * made only at the end of this token's lifetime.
+ * these logins. If a login returns the same token again, the next regular login is made only at the end of this token's lifetime.
+ *
+ * After a login, the old token stays available until the new token has worked. At the latest, it becomes unavailable two seconds before the
+ * end of its lifetime, or a twentieth of the lifetime before that end if this is shorter.
  *
  * The renewal timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login
  * if it is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.

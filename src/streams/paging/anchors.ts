@@ -38,8 +38,12 @@ export interface Position {
   /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
   /**
-   * Set if the scan goes on with this page even without an anchor (an unchanged record that the scan has read before), because the page
-   * cannot overlap the previous one, the records in the overlap have no digests to compare, or too many pages had no anchor.
+   * Set if the scan goes on with this page even if the page has no anchor (an unchanged record that the scan has read before). The reason
+   * is one of these:
+   *
+   * - The page cannot overlap the previous one.
+   * - The records in the overlap have no digests to compare.
+   * - Too many pages had no anchor.
    */
   readonly isBlind?: true;
   /**
@@ -59,9 +63,9 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 /** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
   /**
-   * Whether the page continues the scan without a gap: it contains an anchor, a record that was read before and is unchanged. Also true for
-   * a page that needs none: the first page of the list, a page that is accepted without one (`isBlind`), and every page of a list whose
-   * pages do not overlap.
+   * Whether the page continues the scan without a gap. True if the page contains an anchor: a record that was read before and is unchanged.
+   * Also true for a page that needs no anchor: the first page of the list, a page that is accepted without one (`isBlind`), and every page
+   * of a list whose pages do not overlap.
    */
   readonly anchored: boolean;
   /**
@@ -74,9 +78,10 @@ export interface JoinResult {
   /** Whether this page has no anchor after `MAX_STEPS_BACK` steps back in a row. `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page shows keys of anchors (records that the scan read before), but too few records precede them to compute a digest for
-   * any of them. This happens only if all fields except the key are ignored: a digest is then made of the key and of the keys of several
-   * preceding records. Stepping back does not help, because earlier pages overlap by too few records as well.
+   * Whether the page has the keys of anchors (records that the scan read before), but no digest can be computed for any of these records.
+   * This happens only if all fields except the key are ignored. A digest is then made of the key and of the keys of several preceding
+   * records, and too few records precede on the page. Stepping back does not help, because earlier pages overlap by too few records as
+   * well.
    */
   readonly lacksDigests: boolean;
 }
@@ -120,15 +125,16 @@ const MAX_STEPS_BACK = 8;
  *
  * A deletion moves the records after it to smaller list offsets, so the scan could skip as many records as were deleted. Therefore each
  * page begins `overlap` records early, and is accepted only if it contains an anchor: an unchanged record that the scan has read before. In
- * a list with a total order, the records before the anchor have then been read already, and the records after it follow on the page without
- * a gap. A record moves across the anchor only because it changed, and then the next poll or sweep reads it.
+ * a list with a total order, the scan has then read all records before the anchor. The records after the anchor follow on the page without
+ * a gap. A record moves across the anchor only if it is changed, and then the next poll or sweep reads it.
  *
  * A page without an anchor shows that more than `overlap` records were removed. The scan then steps back to the start of the previous page,
  * which has more anchors. The first page of the list needs no anchor. If anchors are in a different order than before, the list has no
  * total order.
  *
- * Digests of anchors leave out the fields that differ in every response; otherwise no record would ever be unchanged. If only the key is
- * left, the digest is made of the key and of the keys of the records before it, because a record that moves gets other neighbours.
+ * Digests of anchors leave out the fields that differ in every response; otherwise no record would count as unchanged. If only the key is
+ * left, the digest is made of the key and of the keys of the records before it. It then shows whether the record has moved, because a
+ * record that moves gets other neighbours.
  */
 export function joinPage(at: Position, records: PageRecords, options: JoinOptions): JoinResult {
   const page = new AnchorPage(records, options, at.leftOut ?? NO_FIELDS);
@@ -224,9 +230,11 @@ class AnchorPage {
   }
 
   /**
-   * Returns a text that identifies the record at index `place` of the page: its key. For a record without a key, the text contains the
-   * content digest of the record before it, because the record's own content may occur anywhere in the list. Undefined if that digest is
-   * missing.
+   * Returns a text that identifies the record at index `place` of the page.
+   *
+   * - For a record with a key: the key.
+   * - For a record without a key: a text with the content digest of the record before it. The record's own content may occur anywhere in
+   *   the list. Undefined if that digest is missing.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -247,9 +255,11 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest by which the record at index `place` can be recognized as an anchor. If `of` is `bytes`: the digest of the record's
-   * bytes, or of its content if its bytes are unknown or digests leave out fields. If `of` is `content`: the digest of its content.
-   * Undefined if the digest cannot be computed.
+   * Returns the digest by which the record at index `place` can be recognized as an anchor. Undefined if the digest cannot be computed.
+   *
+   * - If `of` is `content`: the digest of the record's content.
+   * - If `of` is `bytes`: the digest of the record's bytes. If the bytes are unknown, or digests leave out fields: the digest of its
+   *   content.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
