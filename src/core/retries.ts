@@ -46,8 +46,8 @@ export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 interface Limit {
   readonly ms: number;
   /**
-   * Limit that applies in place of `ms` as long as no broker has responded at all, in ms. Default: `ms`. If it is too large, commands
-   * report late that Kafka is unreachable.
+   * Maximum time for all attempts together, in ms, as long as no broker has responded. Once one has, `ms` applies. Default: `ms`. If it is
+   * too large, commands report late that Kafka is unreachable.
    */
   readonly unreachableMs?: number;
 }

@@ -65,8 +65,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Begins a generation of the fleet's Kafka group: stores the generation's assignment, and makes each account forget its request for a
-   * release, which counts only in the generation of the request.
+   * Begins a generation of the fleet's Kafka group: stores the generation's assignment. Also forgets for which accounts this instance has
+   * asked for a release, because such a request counts only in the generation in which it was made.
    */
   generationStarted(generation: number, assignment: FleetAssignment): void {
     this.#newest = {

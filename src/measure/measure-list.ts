@@ -26,7 +26,7 @@ export interface MeasureListOptions {
   /** Sends one request. Resolves also if the API refuses it, with the HTTP status as `refusedWith`. Rejects after any other failure. */
   readonly ask: (question: Question) => Promise<Reply>;
   readonly pause: (ms: number) => Promise<void>;
-  /** Returns the local time, in epoch ms. */
+  /** Returns the current time by this machine's clock, in epoch ms. */
   readonly now: () => number;
 }
 

@@ -46,7 +46,8 @@ export class Drift {
   readonly #plain = new Map<string, string>();
 
   /**
-   * Adds a rule for a list. @returns a function that removes the rule; a record loses the effect of a removed rule when it is next changed.
+   * Adds a drift rule: it alters each new version of the list's records before the sandbox serves it. @returns a function that removes the
+   * rule. A record that the rule has altered stays altered until its next change.
    */
   add(resource: Resource, rule: DriftRule): () => void {
     const rules = this.#rules.get(resource) ?? new Set();

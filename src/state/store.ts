@@ -482,7 +482,7 @@ function openDatabases(root: RootDatabase, name: string) {
     marks: database('marks'),
     heads: database('run heads'),
     runs: database('runs'),
-    /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and receives the next digests. */
+    /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and gets the next digests. */
     rejects: [database('rejected'), database('rejected too')] as const,
     memories: database('memory'),
   };

@@ -95,8 +95,8 @@ function initialSnapshots({ resources }: Status): string {
 }
 
 /**
- * Parts of the headline for warnings that the published data may differ from the API's, by kind of warning. Shown while the service is
- * ready.
+ * Phrases of the page's headline, by kind of warning. Only for kinds that mean that the published data may differ from the API's. While the
+ * service is ready, the headline lists the phrases of the active warnings.
  */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',

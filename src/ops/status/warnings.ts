@@ -217,8 +217,8 @@ const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * Minimum time that has to pass without another failure, after the pause before a retry, until a list counts as responding again, in ms. It
- * includes the time that the retry may have to wait for the quota.
+ * How long a list must have no further failure before it counts as responding again, in ms, from the end of the pause after its newest
+ * failure. If that pause was longer than this value, its length applies. The retry may spend part of this time waiting for the quota.
  */
 const SILENCE_MS = 60_000;
 

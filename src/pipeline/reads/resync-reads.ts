@@ -17,8 +17,8 @@ export interface ResyncReadsOptions {
   /** Names of the lists of which the API can return single records. */
   readonly singleLists: readonly string[];
   /**
-   * Lane that requests the single records, and that makes a batch of each response. Must have exactly one page slot, so that a record or page
-   * is requested only after the batch before it has been committed or dropped.
+   * Lane that requests the single records, and that makes a batch of each response. Must have exactly one page slot, so that a record or
+   * page is requested only after the batch before it has been committed or dropped.
    */
   readonly lane: Omit<ReadLane, 'scan' | 'split' | 'settler'>;
   /** Called before the first read for a resync request. */

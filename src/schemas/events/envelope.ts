@@ -267,7 +267,10 @@ export class EnvelopeCodec {
     return { before: before.image, after: after.image, rest: bytes.subarray(after.end) };
   }
 
-  /** Reads the encoded image whose union branch is at offset `at`; `end` is the offset of the event's next field. */
+  /**
+   * Reads the encoded image that begins, with its union branch, at byte `at` of an event; null if the branch is null. `end` is the byte at
+   * which the event's next field begins.
+   */
   #imageAt(bytes: Buffer, at: number): { image: Buffer | null; end: number } {
     if (bytes[at] === NULL_BRANCH) return { image: null, end: at + 1 };
     const isImage = bytes[at] === VALUE_BRANCH;

@@ -17,8 +17,8 @@ export interface StatusChangeEvent {
   /** Kind of the object that has the status, by its name in the description of the API. */
   readonly subject: string;
   /**
-   * Identifies the object that has the status among the elements of its array. Null if the record itself has the status, or an object that
-   * is not in an array.
+   * Identity of the object that has the status, if that object is an element of an array. It tells the object from the array's other
+   * elements. Null if the status is that of the record itself, or of an object that is not in an array.
    */
   readonly subject_id: string | null;
   /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */

@@ -57,8 +57,8 @@ export interface AroundPage {
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the first element that is not JSON, so that its end is a guess: from here on, the decoded page is uncertain. Elements whose
-   * text is already known as unreadable count only if there is no other.
+   * Index of the first element that is not JSON and whose text is not yet known as unreadable. The end of such an element is a guess, so the
+   * decoded page is uncertain from this index on. If the texts of all elements that are not JSON are known: the index of the last of them.
    */
   readonly place: number;
   /** Bytes of the page from the element at index `place` to the end. */

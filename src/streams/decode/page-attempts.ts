@@ -272,8 +272,8 @@ export class PageAttempts {
   }
 
   /**
-   * Joins a page that was read in parts: the records before a gap (records that can't be read), a placeholder for each record of the gap, and
-   * the records after it. The age of the response is that of its oldest part.
+   * Joins a page that was read in parts: the records before a gap (records that can't be read), a placeholder for each record of the gap,
+   * and the records after it. The age of the response is that of its oldest part.
    */
   joinParts(
     before: readonly Answer[],

@@ -47,7 +47,7 @@ export interface Unconfirmed {
 
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
-  /** Returns the local time in epoch ms. */
+  /** Returns the current time by this machine's clock, in epoch ms. */
   readonly now: () => number;
   /**
    * Publications by an earlier process before this one started. Default: no updates and no deletions.

@@ -92,8 +92,9 @@ export class PagePlan {
    */
   #usable = Infinity;
   /**
-   * Size of the largest page that failed, in records; Infinity if none has failed. Once a page with at least as many records has been
-   * received, pages of any size are requested again: `#usable` and this field are set to Infinity.
+   * Page size, in records, that ends the reduction of page sizes: once a page with at least this many records is received, `#usable` and
+   * this field are set to Infinity, so that pages of any size are requested again. It is the size of the largest page that has failed;
+   * Infinity while page sizes are not reduced.
    */
   #failing = Infinity;
   #servedTo = Infinity;

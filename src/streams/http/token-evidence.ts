@@ -144,9 +144,9 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the token has worked for a later request: one that was sent after this request and has succeeded. If this request is a retry of
-   * an attempt that failed with the same token and status (`lastTry`), a request counts as later if it was sent after the response to that
-   * attempt arrived.
+   * Whether the token has worked for another request that was sent after the given failed request. If the failed request is a retry
+   * (`lastTry`: its previous attempt failed with the same token and status), it is enough that the other request was sent after the response
+   * to the previous attempt arrived.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);

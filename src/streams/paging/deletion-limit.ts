@@ -118,8 +118,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether no key of a held-back range seems to have come back: at least as many of its keys are missing as after the previous full scan.
-   * If the range is within the deletion limit nevertheless, the operator has raised the limit. Its deletions are then confirmed.
+   * Whether a held-back range still has missing keys, and at least as many as after the previous full scan. If such a range is within the
+   * deletion limit, its keys have not come back, so the operator has raised the limit. The deletions of the range are then confirmed.
    */
   const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

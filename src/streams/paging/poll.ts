@@ -112,8 +112,8 @@ const GAP_RETRY_MS = 10 * 60_000;
  * A gap is a record that no response contains, because every page with it fails. After a window with a gap, the next window has the same
  * start, for at most ten minutes. Otherwise a change of that record would be missed.
  *
- * After a restart both chains resume from the same `since`, the newest one emitted. It is at most `lookbackMs` later than the start of the
- * last completed lookback scan.
+ * The last page of each poll of the first chain has a `since`. After a restart, the newest one is passed as option `since`: the first chain
+ * then resumes at that time, and the lookback chain `lookbackMs` earlier.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = new ServerClock(), lookbackMs = 60_000 } = options;

@@ -47,9 +47,11 @@ export function addProvingScan(
 }
 
 /**
- * Finds the earlier of two full scans that together prove deletions, and returns its sweep number. Every missing key that no read has shown
- * since that scan began is deleted. Undefined if `before` has no suitable scan. A scan is suitable if it ended at least `proofMs` before
- * `newest` began, and both scans have equal `keys` or none. Of several suitable scans, the newest one is chosen.
+ * Returns the sweep number of the scan in `before` that, together with `newest`, proves deletions; undefined if there is none. The proof:
+ * the record of a missing key is deleted if no read has shown it since the returned scan began.
+ *
+ * A scan is suitable if it ended at least `proofMs` before `newest` began, and if the `keys` (count and digest) of both scans are equal or
+ * neither scan has them. Of several suitable scans, the newest is returned.
  *
  * @param before Earlier scans, oldest first.
  * @param newest The later of the two scans.

@@ -15,8 +15,8 @@ export type ScanTrouble =
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
   /**
-   * A repetition of the scan reaches the end of the list, or a page without new records, and has read fewer distinct records than `total`,
-   * the unchanged number that the API reports.
+   * A repetition of the scan reaches the end of the list, or a page without new records, and the scan has read too few records. All its
+   * rounds together have shown fewer distinct records than the `total` that the API reports, which has not changed meanwhile.
    */
   | 'short'
   /**

@@ -102,7 +102,7 @@ export class StartLog {
 
   /**
    * @param windowMs Length of the quota's window, in ms.
-   * @param lateMs How long after its end a request that failed or was given up may still arrive at the server, in ms.
+   * @param lateMs A request that failed or was given up may still arrive at the server up to this long afterwards, in ms.
    */
   constructor(windowMs: number, lateMs = 0) {
     this.#windowMs = windowMs;

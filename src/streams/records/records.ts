@@ -165,7 +165,7 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Largest fraction of a page's records without a key at which {@link chooseKeyFields} considers a candidate for the key fields suitable.
+ * A candidate for the key fields is suitable ({@link chooseKeyFields}) if at most this fraction of the page's records have no key with it.
  * Records without a key become dead letters.
  */
 const A_FEW = 1 / 10;
