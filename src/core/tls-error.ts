@@ -63,7 +63,7 @@ export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | u
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return refuse(
-      `the certificate of ${who} is for another host: ${address} must name a host that is in it${names(error)}`,
+      `the certificate of ${who} is for another host: ${address} must name a host that is in it${mismatchReason(error)}`,
     );
   }
   if (code === 'CERT_HAS_EXPIRED') {
@@ -137,10 +137,10 @@ function textOf(error: unknown): string {
 }
 
 /**
- * Returns the host names in a certificate, for an error message. They are taken from Node's message `Host: b.example. is not in the cert's
- * altnames: DNS:a.example`. Empty if the certificate has no names.
+ * Returns Node's reason why a certificate is for another host, in parentheses and after a space, to be appended to an error message:
+ * ` (Host: b.example. is not in the cert's altnames: DNS:a.example)`. Empty if the error gives no reason.
  */
-function names(error: unknown): string {
+function mismatchReason(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
   return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';
 }

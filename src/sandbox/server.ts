@@ -16,7 +16,10 @@ import { pageFault, type FaultTarget, type FaultKind, type PageFault } from './f
 import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
 
-/** Path prefix of the staging API. Its base URL already ends in the version. */
+/**
+ * Path prefix of the staging API. The base URL of staging ends in `/v1`, unlike that of production, where `/v1` is part of each endpoint's
+ * path.
+ */
 export const STAGING = '/staging/v1';
 
 const LOGIN = '/auth/public/login';

@@ -125,7 +125,10 @@ export function openLedger(options: LedgerOptions): Ledger {
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #quotas = new Map<string, DeclaredQuota>();
-  /** Emits when requests may start: each time a lease begins, and once the ledger is activated. */
+  /**
+   * Emits each time a lease begins or is renewed: requests may then start. Also emits when the ledger is activated: no lease is valid yet,
+   * but waiting requests can then request one.
+   */
   readonly leaseBegan$ = new Subject<void>();
   readonly #guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   readonly #failed$ = new Subject<never>();

@@ -144,7 +144,10 @@ export class TaskCheckpoint {
     await Promise.all([store.put(images, next, notes), visible]);
   }
 
-  /** Stores notes, such as which keys were seen, in the image store on this machine. Commits nothing to Kafka. */
+  /**
+   * Stores data that exists only in the image store on this machine: the progress of sweeps, and facts about a page, such as which keys it
+   * showed. Commits nothing to Kafka.
+   */
   async storeNotes({ sweep = this.sweep, ...notes }: TaskNotes): Promise<void> {
     const memory = { ...this.#state.memory, sweep: JSON.stringify(sweep) };
     this.#state = { ...this.#state, memory, sweep };

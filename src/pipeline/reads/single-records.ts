@@ -16,9 +16,9 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles a read: tells the list's logical clock that the response with this span is no longer needed. {@link SingleRecords.request} calls
-   * it for the responses that it does not emit, such as a 404 that could not be verified. The subscriber of `request` has to settle the
-   * reads of the emitted responses.
+   * Settles a read: tells the list's logical clock that the response with this span is no longer needed. {@link SingleRecords.request}
+   * calls it for the responses that it does not emit, such as a 404 that could not be verified. The subscriber of `request` has to settle
+   * the reads of the emitted responses.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if its response is not JSON. */

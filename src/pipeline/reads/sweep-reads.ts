@@ -20,9 +20,9 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Ends the hold on the read of the sweep's newest page. Called at the next page or at the end of the sweep. The commit of the page is too
-   * early for this call, because the sweep's steps of kind `absent` refer to the read. Undefined if `hold` is not given or no page has been
-   * read yet.
+   * Closes the read of the sweep's newest page, which `hold` has kept open. Called when the next page is read or the sweep ends, and not
+   * when the page is committed, because later steps of kind `absent` refer to the read. Undefined if `hold` is not given or no page has
+   * been read yet.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({

@@ -141,7 +141,8 @@ interface FoundArray<T> {
 
 /**
  * Finds an array in a page, and decodes its elements with `read`. The array is searched for in the JSON value at index `start`, by its path
- * of member names. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. Returns undefined in these cases:
+ * of member names. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. Returns undefined in these
+ * cases:
  *
  * - There is no such array.
  * - The JSON is malformed.

@@ -40,7 +40,10 @@ interface BrokenPageOptions {
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
-  /** Whether parts of a page can be requested, as with list offsets. If not, the whole page is requested until it can be read. */
+  /**
+   * Whether a part of a page can be requested alone: true if the list is paged by offset. If false, a page with a broken record fails, and
+   * the whole page is requested again until it can be read.
+   */
   readonly hasParts: boolean;
 }
 

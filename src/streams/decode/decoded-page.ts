@@ -57,8 +57,9 @@ export interface AroundPage {
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the first element that is not JSON and whose text is not yet known as unreadable. The end of such an element is a guess, so the
-   * decoded page is uncertain from this index on. If the texts of all elements that are not JSON are known: the index of the last of them.
+   * Index of the first element that is not JSON and whose text is not yet known as unreadable. The end of such an element is a guess, so
+   * the decoded page is uncertain from this index on. If the texts of all elements that are not JSON are known: the index of the last of
+   * them.
    */
   readonly place: number;
   /** Bytes of the page from the element at index `place` to the end. */
@@ -77,8 +78,8 @@ export interface AroundPage {
  * If a page of one record is not accepted, `singleRecordIn` guesses the end of its record in another way.
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns Undefined if every element of the page is JSON, so that the error is elsewhere in the response. In the same case, a response to
- * a request for a single record is returned as `rest`, without a page.
+ * @returns The page with its unreadable records; if it is not accepted, a result whose `page` is undefined. If every element is JSON, the
+ * error is elsewhere in the response: the result is undefined or, for a request for a single record, has the whole body as `rest`.
  */
 export function* pageAround(
   { body: page, headers }: Response,

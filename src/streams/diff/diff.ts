@@ -304,9 +304,9 @@ interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
 }
 
 /**
- * A change whose images (encoded records) are decoded when `before`, `after` or `changed` is accessed: most changes of an initial snapshot
- * are never looked at. Both images are decoded by the same codec. As a result, two values that the codec encodes in the same way do not
- * count as changed, and a time by which an array element is identified is written in the same way in `before` and `after`.
+ * A change whose images (encoded records) are decoded only when `before`, `after` or `changed` is accessed, because most changes of an
+ * initial snapshot are never looked at. Both images are decoded by the same codec. So two values that the codec encodes in the same way do
+ * not count as changed. And if the elements of an array are matched by a time, it has the same text in `before` and `after`.
  */
 export class DecodedChange implements Change {
   readonly key: string;

@@ -186,11 +186,9 @@ export class ServerClock {
   }
 
   /**
-   * Correction that is added to each modification time of a record, in ms; negative or 0.
-   *
-   * - If `#offsetMs` is negative (date parameters are behind the modification times): `#offsetMs` minus one hour for daylight saving.
-   *   Without this correction, poll windows would begin too late.
-   * - Otherwise: 0.
+   * Time in ms, 0 or negative, that is added to each modification time of a record, so that poll windows do not begin too late. It is 0
+   * unless the API's date parameters are behind the modification times (`#offsetMs` is negative). Then it is `#offsetMs` minus one hour,
+   * for daylight saving.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;

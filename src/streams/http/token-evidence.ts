@@ -145,8 +145,8 @@ export class TokenEvidence {
 
   /**
    * Whether the token has worked for another request that was sent after the given failed request. If the failed request is a retry
-   * (`lastTry`: its previous attempt failed with the same token and status), it is enough that the other request was sent after the response
-   * to the previous attempt arrived.
+   * (`lastTry`: its previous attempt failed with the same token and status), it is enough that the other request was sent after the
+   * response to the previous attempt arrived.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);

@@ -250,8 +250,8 @@ const GAPS = {
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
 /**
- * Time since the newest early login (login before the token expires), in ms, after which the next early login counts as the first again.
- * The minimum gap after it is then `first` of `GAPS`.
+ * If more than this time, in ms, passes without an early login (a login before the token expires), the doubling of the gaps starts over:
+ * the next early login counts as the first, and the gap that must follow it is `first` of `GAPS`.
  */
 const RESET_AFTER_MS = 60 * 60_000;
 

@@ -37,9 +37,9 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of the narrow windows that a probe requests around a record's modification time, in ms. If it is too large, the windows
- * for two neighboring time zone offsets overlap. These offsets are `QUARTER_MS` apart, so this value must be well below half of that. The
- * reserve is for servers that truncate modification times to the minute.
+ * Half the length of the narrow windows that a probe requests around a record's modification time, in ms. The windows for two neighboring
+ * time zone offsets, which are `QUARTER_MS` apart, must not overlap. Therefore this value must be less than half of `QUARTER_MS`, by more
+ * than a minute, as some servers truncate modification times to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /**

@@ -12,8 +12,8 @@ export interface HeldBack {
   /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
   /**
-   * Number of keys of this held-back range (see {@link HeldBack}) that the newest full scan did not show. Their deletions are not published
-   * unless `isConfirmed`.
+   * Number of keys that went missing between `from` and `to` and that the newest full scan did not show either. Their deletions are not
+   * published unless `isConfirmed`.
    */
   readonly gone: number;
   /**

@@ -179,7 +179,10 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
 /** Result of comparing two versions of a record. */
 interface Comparison {
   readonly key: string;
-  /** The fields that differ, as JSON Pointers. */
+  /**
+   * Fields in which two versions of the record differ, as JSON Pointers without array indexes. The parents of a differing field are
+   * included: `/images` if `/images/url` differs.
+   */
   readonly differing: ReadonlySet<string>;
 }
 
