@@ -41,6 +41,7 @@ export function metrics(options: MetricsOptions) {
   let gauges: Gauges | undefined;
   const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
+  const levels = new Map<string, ReadingLevel | null>();
   /** Lists whose current sweep (full scan) has detected more deletions than `DELETE_LIMIT_PERCENT` allows to publish. */
   const held = new Set<string>();
 
@@ -66,6 +67,8 @@ export function metrics(options: MetricsOptions) {
     set('lastScan', { resource, lane }, wallClock() / 1_000);
   };
   const setLevel = (resource: string, level: ReadingLevel | null) => {
+    if (levels.get(resource) === level || !isKnown(resource)) return;
+    levels.set(resource, level);
     for (const each of READING_LEVELS)
       set('readingLevel', { resource, level: each }, Number(each === level));
   };

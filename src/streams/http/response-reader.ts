@@ -46,7 +46,7 @@ export function readHttpResponse(
     reader = new Reader(options, resolve, reject);
     dispatcher.dispatch(asked, reader);
   });
-  return { response: answer, abort: () => reader?.abort(new errors.RequestAbortedError()) };
+  return { response: answer, abort: () => reader?.giveUp() };
 }
 
 /** Maximum size of the buffer that is allocated according to a `Content-Length` header, in bytes. The header may be wrong. */
@@ -63,6 +63,7 @@ class Reader implements Dispatcher.DispatchHandler {
   readonly #reject: (error: Error) => void;
   #close: ((error: Error) => void) | undefined;
   #aborted: Error | undefined;
+  #hasEnded = false;
   #head: Omit<RawResponse, 'body'> | undefined;
   #memory: Buffer = NO_BYTES;
   #length = 0;
@@ -77,7 +78,12 @@ class Reader implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  abort(error: Error): void {
+  /** Aborts the request unless it has ended. An error is created only if it is needed: its stack trace takes time. */
+  giveUp(): void {
+    if (!this.#hasEnded) this.#abort(new errors.RequestAbortedError());
+  }
+
+  #abort(error: Error): void {
     this.#aborted = error;
     this.#close?.(error);
   }
@@ -103,7 +109,7 @@ class Reader implements Dispatcher.DispatchHandler {
     const { maxBytes, tooLargeError } = this.#options;
     const length = this.#length + piece.length;
     if (length > maxBytes) {
-      this.abort(tooLargeError());
+      this.#abort(tooLargeError());
       return true;
     }
     if (length > this.#memory.length) {
@@ -115,7 +121,7 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 
   onComplete(): void {
-    this.#close = undefined; // a later abort has no effect
+    this.#hasEnded = true;
     const memory = this.#memory;
     this.#memory = NO_BYTES; // the body owns the buffer
     const body = new Body(memory.subarray(0, this.#length), () => this.#giveBack(memory));
@@ -123,6 +129,7 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 
   onError(cause: Error): void {
+    this.#hasEnded = true;
     this.#giveBack(this.#memory);
     this.#memory = NO_BYTES;
     this.#reject(this.#head ? this.#options.truncatedError(cause) : cause);
