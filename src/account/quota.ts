@@ -118,9 +118,9 @@ export class Quota {
    * Counts the requests of earlier processes against the quota. The requests of guests are those that `guests` declare. The requests of the
    * previous owner of the account are taken from one of two sources:
    *
-   * - The exact request times stored in the state folder, if the owner left no declaration (`sent` is undefined). Also if the owner used
-   *   this folder (`isOurs`) and no time is missing there ({@link #hasAll}).
-   * - Otherwise the owner's declaration `sent`. The requests that the quota then has left are spread over a minute.
+   * - The request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if the owner used this folder
+   *   (`isOurs`) and no time is missing there ({@link #hasAll}).
+   * - Otherwise the owner's declaration `sent`. In this case the requests that the quota has left are spread evenly over a minute.
    */
   inherit(
     sent: DatedDeclaration | undefined,

@@ -44,7 +44,10 @@ const GRANT_TIMEOUT_MS = 2_000;
  * because they expire with the lease.
  */
 const MIN_LEASE_MS = 5_000;
-/** Age from which requests for permits are ignored, in ms. No guest waits that long, even if the clocks of the machines differ. */
+/**
+ * Maximum age of a request for permits, in ms; older ones are ignored, because the guest has given up waiting. A guest waits for a few
+ * seconds only. The rest allows for a difference between the guest's clock and this machine's, as the age is computed from both.
+ */
 const MAX_REQUEST_AGE_MS = 30_000;
 /** Maximum number of requests for permits that are handled at the same time; further ones wait. */
 const MAX_CONCURRENT_GRANTS = 32;

@@ -229,8 +229,8 @@ interface Open {
   /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
   /**
-   * Earliest time, in epoch ms, at which the call counts as successful, provided that a request was `answered` and no further failure was
-   * reported until then. Before that time, the retry may still be waiting for the quota.
+   * Time, in epoch ms, until which no further failure may be reported for the call to count as successful. A request must also have been
+   * `answered`. Silence before this time proves nothing, because the retry may still be waiting for the quota.
    */
   readonly silentUntil: number;
   /**

@@ -129,9 +129,10 @@ const STRING_CODEC: FieldCodec = {
  * Returns the codec of a type that stores a time or a date as an integer. A text is parsed with `parse` first, and with `parseOther` if
  * `parse` returns NaN. If both return NaN, the codec can't encode the text.
  *
- * @param parse Parses the texts for which storing the integer is enough: `format` returns the same text, or another notation that may
- * replace it. Returns NaN for any other text.
- * @param parseOther Parses the texts that are stored in `unmapped` as well as the integer. Returns NaN for any other text.
+ * @param parse Parses texts that need not be stored themselves: `format` restores the same text from the integer, or an equivalent notation
+ * that is acceptable in its place. Returns NaN for any other text.
+ * @param parseOther Parses texts that must be preserved: the text is stored in `unmapped` beside the integer. Returns NaN for any other
+ * text.
  */
 const time = (
   kind: number,

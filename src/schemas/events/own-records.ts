@@ -45,7 +45,10 @@ export function statusChangeType({ name }: RecordSchema): string {
   return `cellarstream.${name}`;
 }
 
-/** Names of the fields of a status change. The schema of a status change may lack `key`. */
+/**
+ * Names of the fields of {@link StatusChangeEvent}. A schema that a description names for a list's status changes must have all of them,
+ * except that it may lack `key`.
+ */
 export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
 
 /**

@@ -157,7 +157,8 @@ type List = DecodedListOptions &
  * not valid JSON is handled as follows:
  *
  * - If the error is not in an element of the page: errors with `API_ANSWER`.
- * - If the text of an invalid element is new, and this is not the last try: errors with `API_ANSWER`.
+ * - If the text of an invalid element is not in `texts` (known from earlier responses as unreadable), and this is not the last try: errors
+ *   with `API_ANSWER`, so that the page is requested again.
  * - Otherwise, if the end of an invalid element is unknown: emits a {@link BrokenResponse}.
  * - Otherwise: emits the page, with unreadable records in place of the invalid elements.
  *

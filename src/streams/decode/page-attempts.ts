@@ -215,13 +215,14 @@ export class PageAttempts {
   }
 
   /**
-   * Tests whether the server begins pages at the requested offsets. The test requests two records at an odd offset.
+   * Tests whether the server begins pages at the requested offsets. The test compares a page of one record with a page of two, both at an
+   * odd offset: a server that begins pages at multiples of their size can't begin the second page there. If this gives no result, the test
+   * is repeated at another odd offset.
    *
-   * - Returns true if the page begins at that offset, or if the test is inconclusive, for example because the list has no records at the
-   *   tested offsets.
-   * - Returns false if the page begins elsewhere, or if the server refuses the request.
+   * - Returns true if both pages begin with the same record, or if no offset gave a result, for example because the list is too short.
+   * - Returns false if the page of two records begins elsewhere, or if the server refuses the request for it.
    *
-   * @param probed The response to {@link probe}.
+   * @param probed The response to {@link probe}: the page of one record at the first offset.
    */
   *beginsWhereAsked(probed: Answer): Steps<boolean> {
     let single: Answer | undefined = probed;

@@ -31,7 +31,7 @@ export interface Answer {
    * or the total is unknown.
    */
   readonly hasNext: boolean;
-  /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */
+  /** Cursor (paging `cursor`) or address (paging `link`) of the next page. Undefined if the response has none, and with other paging. */
   readonly next?: string | undefined;
   /**
    * Set if a single record was requested and the response says that it does not exist, by a status that the description lists in `gone` (by

@@ -9,7 +9,10 @@ import { filled } from '../../description/template.ts';
 import type { Variables } from '../../description/template.ts';
 import type { PlannedRequest } from './request-plan.ts';
 
-/** Adds credentials to a request. The token is without effect if the description states static credentials. */
+/**
+ * Returns the request with its credentials: those that the description states (`token` is then ignored), otherwise `token` as a bearer
+ * token. With `auth: none`, returns the request as it is.
+ */
 export type Authorize = (
   request: PlannedRequest,
   token: { readonly text: string },

@@ -79,7 +79,10 @@ export class TokenEvidence {
   #token: Token;
   #isDead = false;
   #isRepeated = false;
-  /** For each list, when the newest successful request with the token was sent, in ms. */
+  /**
+   * When the newest successful request with the token was sent, in ms on the scheduler's clock, by name of list and kind of query
+   * ({@link TokenUse.list}).
+   */
   readonly #worked = new Map<string, number>();
   /** When the first successful response to a request with the token arrived, in ms. */
   #firstWorked = Infinity;

@@ -107,8 +107,8 @@ export function sampleSize({ keys, more }: KeySample): number {
 }
 
 /**
- * Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, so they stay in the count even after their newest
- * content is published.
+ * Maximum number of keys listed in a {@link KeySample}. A listed key is removed once its newest content is published. Keys beyond this
+ * number are only counted, so they can't be removed, and the count may be too high.
  */
 const MAX_NAMED = 1_000;
 

@@ -51,8 +51,9 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before) that are compared before fields can count as differing in
- * every response. If it is too small, a field that changed in one record counts as such a field.
+ * Number of pages without an anchor (an unchanged record that was read before) after which it is decided whether fields differ in every
+ * response: after every third such page, the comparisons since the last decision are evaluated. If it is too small, a field that really
+ * changed in two records may count as differing in every response.
  */
 const ENOUGH = 3;
 /**

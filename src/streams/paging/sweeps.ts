@@ -165,9 +165,9 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proven deletion after which the maximum wait for the next sweep stops growing. The maximum applies
- * while missing keys wait for proof. It is `proofMs` after the first such sweep, and 2, 4 and 8 times `proofMs` after the second, third and
- * fourth.
+ * While missing keys wait for proof, the wait for the next sweep has a maximum: `proofMs` after the first sweep that tried to prove keys
+ * absent and proved none, and 2, 4 and 8 times `proofMs` after the second, third and fourth such sweep in a row. This is the number of such
+ * sweeps after which the maximum stops growing.
  */
 const MAX_IN_VAIN = 4;
 
