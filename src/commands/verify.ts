@@ -175,8 +175,8 @@ const NO_CERTIFICATE =
   'there is no certificate yet: the service publishes one after each full scan of the list (--fresh requests one)';
 
 /**
- * Returns a text that says why no fresh certificate of a list was received within `seconds`; undefined if one was received. `ack` is the
- * service's acknowledgement of the request for the certificate, if it arrived.
+ * Returns why there is no fresh certificate of a list; undefined if the service acknowledged that one is published (`done`). `ack` is the
+ * acknowledgement; undefined if none arrived within `seconds`.
  */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {

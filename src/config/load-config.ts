@@ -29,7 +29,7 @@ export interface ConfigOptions<N extends Need> {
  * secret may be stored in a file: set `<name>_FILE` to the path of that file.
  *
  * @throws CellarstreamError `SETTINGS`, with one line for each problem. If the API's description has mistakes, only these are reported,
- * each with its line and column in the file. No line contains the value of a secret or an address, or the content of any other file.
+ * each with its line and column in the file. No line contains the value of a secret, an address, or the content of a secret's file.
  *
  * @example
  * ```ts

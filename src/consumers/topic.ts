@@ -124,8 +124,8 @@ export interface Topic<T> {
 }
 
 /**
- * Decodes change events of any resource. Their images (`before` and `after`) are the API's JSON, rebuilt without loss, as {@link toJson}
- * prints it. Fields that are added to the writer's schema later are decoded too.
+ * Decodes change events of any resource. `before` and `after` become JSON objects with the content that the API sent, without loss;
+ * {@link toJson} returns it as text. Fields that are added to the writer's schema later are decoded too.
  */
 export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   const codec = envelopeCodec(writer);

@@ -41,8 +41,8 @@ export class Leader {
    * Returns each member's assignment in Kafka's binary form, by member id. A member whose metadata this version can't decode stays in the
    * group but is assigned no accounts.
    *
-   * An account stays with a member that has its file, except in two cases: the set of instances differs from the previous generation's, or
-   * loads have been uneven for too long.
+   * An account stays with the member to which it was last assigned, if that member still has the account's file. It may move to even out
+   * the loads only if the set of instances differs from the previous generation's, or if loads have been uneven for too long.
    */
   assign(members: readonly Member[]): ReadonlyMap<string, Buffer> {
     const all = members.flatMap(({ metadata }) => decodeIfPossible(unpackMemberMetadata, metadata));

@@ -106,7 +106,10 @@ interface Fill {
   readonly person: PersonBytes;
 }
 
-/** Personal fields of a generated record, each as JSON text without the outer braces. */
+/**
+ * Personal fields of a generated record, in groups. Each group is the UTF-8 JSON text of an object without its braces, so that it can be
+ * inserted among the members of another object.
+ */
 export interface PersonBytes {
   readonly contact: Uint8Array;
   readonly shipping: Uint8Array;

@@ -38,7 +38,7 @@ export interface Sighting {
 export interface Mark extends Sighting {
   /** Whether an image of the record (its content as published) was stored. If so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
-  /** Digest of JSON bytes whose content equals that of the stored image; undefined if it was not computed. */
+  /** Digest of the record's JSON bytes as the API sent them, if they have the content of the stored image; undefined if not computed. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
   /**
    * The run (adjacent records that are recognized as a unit) to which the key belongs; undefined if it belongs to none. The key also counts

@@ -57,7 +57,7 @@ export interface TaskMemory {
   readonly sweep: string | null;
   /** The cursor's `generation` (number of claims of the task) when `sweep` was stored. Absent if it is unknown. */
   readonly sweepGeneration?: number;
-  /** Whether the topic has lost events, and no committed cursor shows the loss yet. Default false. */
+  /** Whether the topic has lost events and the task has not yet committed a cursor that records this loss. Default false. */
   readonly lost?: boolean;
   /**
    * Whether a check of the restored images is still due: the whole topic was restored, and its live keys have not yet been compared with

@@ -75,7 +75,8 @@ export class GuestPermits {
   }
 
   /**
-   * Opens the quota `name`. A request of this quota waits until a permit for it has been acquired.
+   * Registers the quota `name`, and returns the object that admits and counts its requests: each request waits until this guest has a
+   * permit (the right to send one request) for the quota.
    *
    * @param capacity Maximum number of requests in a minute.
    */

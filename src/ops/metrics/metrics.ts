@@ -250,10 +250,11 @@ class Recorder {
   };
 
   #bounded(labels: Labels): Labels {
-    const bounded = Object.entries(labels).map(
-      ([name, value]) => [name, boundedLabel(this.#allowed, name, value)] as const,
-    );
-    return { account: this.#account, ...Object.fromEntries(bounded) };
+    const bounded: Record<string, string> = { account: this.#account };
+    for (const [name, value] of Object.entries(labels)) {
+      bounded[name] = boundedLabel(this.#allowed, name, value);
+    }
+    return bounded;
   }
 }
 

@@ -1,8 +1,8 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
 /**
- * A change between two states of a life cycle. It holds the states themselves, unlike `LifeCycleChange`, whose indexes of states are valid
- * only until the service restarts.
+ * All changes from one state of a life cycle to another: their number, and the median time in `from` before them. `from` and `to` are the
+ * states themselves. In `LifeCycleChange` they are indexes, which are valid only until the service restarts.
  */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;

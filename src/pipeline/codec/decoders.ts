@@ -9,10 +9,11 @@ import type { SchemaEvolution } from './schema-evolution.ts';
 /**
  * Returns the decoders that turn the bytes of a list's pages into records.
  *
- * - `snapshot`, for pages of the initial snapshot: encodes each record from its bytes. If that fails, parses the record as JSON.
+ * - `snapshot`, for pages of the initial snapshot: converts the bytes of each record directly into its Avro image. A record that can't be
+ *   converted, or that has no key, is parsed as JSON instead.
  * - `afterSnapshot`, for the pages of all other reads: compares the digests of records, and of groups of adjacent records (runs), with
  *   those in the image store. Records with an equal digest equal their stored images and are not decoded; these are most records. The
- *   others are decoded by `snapshot`.
+ *   others are passed to `snapshot`.
  */
 export function decoders(
   keyFields: readonly string[],

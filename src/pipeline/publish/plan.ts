@@ -39,8 +39,8 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
   /**
-   * Data for the image store on this machine: progress of sweeps, and facts about the page such as its keys. If `action` is `commit`, they
-   * are stored as a part of `commit`. If it is `keep`, only they are stored.
+   * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about the batch's page
+   * such as its keys. The property `commit` contains this data too. If `action` is `keep`, this data is stored and nothing else.
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**

@@ -79,8 +79,8 @@ export interface DecodedLists
 }
 
 /**
- * How much earlier than the time stated in a resync request the resync (renewed publishing of records) begins to read, in ms: the server
- * may exclude the bound, or truncate it to the second.
+ * A resync requests records from this much before the modification time that its request states, in ms, because the server may exclude the
+ * lower bound or truncate it to the second. The surplus records are filtered out later.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 

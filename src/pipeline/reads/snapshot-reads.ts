@@ -44,9 +44,9 @@ export class SnapshotReads {
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void> = this.#done$;
   /**
-   * Whether the snapshot requests all records from its beginning. True if `START_FROM` is not set, or if the list has no dates. If false,
-   * the snapshot begins with the window from `START_FROM` on. The value stays false even if that window turns out to be useless and all
-   * records are requested after all.
+   * Whether the snapshot is a scan of the whole list from the outset: `START_FROM` is not set, or the list has no dates. If false, the
+   * snapshot first requests the window from `START_FROM` on. If the list refuses that window or returns no records for it, the whole list
+   * is scanned after all, but this value stays false.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];

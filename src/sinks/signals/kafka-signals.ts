@@ -136,8 +136,9 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once it is known at which end offsets the shared reader starts. Each new subscriber waits for this before it reads the existing
-   * messages. The read of a subscriber thus ends at or after the start of the shared reader, so that the subscriber misses no message.
+   * Emits once the offsets at which the shared reader starts are known: the end offsets of the topic at that time. A new subscriber waits
+   * for this before it reads the existing messages with a reader of its own. That reader then stops at or after these offsets, so the
+   * subscriber misses no message.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

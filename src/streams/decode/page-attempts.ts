@@ -57,12 +57,13 @@ const MIN_FAILURES = 3;
 const LEAST_MS = 5_000;
 
 /**
- * How often a page may fail before it is given up.
+ * How often the request for a page may fail before the page is given up.
  *
  * - `some`: at least three times, over at least five seconds.
  * - `one`: once.
- * - `probe`: once. The page is elsewhere in the list than the failed one. If the server refuses a `probe`, the token may be the cause: the
- *   refusal is reported to the token source and does not count as a failure of the page.
+ * - `probe`: once, but a refusal by the server (such as 400) does not count. A probe is sent after another page of the list has failed, and
+ *   tests whether the API responds at all. If the server refuses the probe, the token may be the cause, so the refusal is reported to the
+ *   token source.
  */
 type PageTries = 'some' | 'one' | 'probe';
 

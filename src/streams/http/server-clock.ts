@@ -22,19 +22,19 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
  * records (their modification times). All times are in epoch ms.
  *
- * A poll window begins at the earlier of `Date` and the newest stamp seen. So no changes are missed if one clock is ahead of the other:
+ * A poll window begins at the earlier of `Date` and the newest stamp seen, so that no change is missed whichever clock is ahead. Rules:
  *
  * - A stamp later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would hide that
  *   the clock of stamps is behind.
- * - While nothing changes, the window begins at most 15 minutes plus the resolution of stamps before `Date`. Otherwise every poll would
- *   read the most recently changed records again.
+ * - A window never begins earlier than a limit: 15 minutes plus the resolution of stamps before `Date`. Otherwise, while nothing changes,
+ *   every poll would read the most recently changed records again.
  * - Before the first stamp the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Stamps may be local times, hours behind UTC. The 15 minutes would then be too few, and changes would be missed. Therefore the clock
- * estimates how far stamps are behind. The estimate is the smallest lag of a stamp behind `Date`. It is an upper bound, because the lag of
- * each stamp also contains the age of the change. If the smallest lag is more than 15 minutes, it is added to the 15 minutes. Windows then
- * begin another hour earlier, for the end of daylight saving. The stamps whose lag counts are:
+ * Stamps may be local times, hours behind UTC. The limit would then be too late, and changes would be missed. Therefore the clock estimates
+ * how far stamps are behind, by the smallest lag of a stamp behind `Date`. This is an upper bound, because each lag also contains the age
+ * of the change. If the smallest lag is more than 15 minutes, the limit is earlier by that lag, and windows begin another hour earlier, for
+ * the end of daylight saving. The stamps whose lag counts are:
  *
  * - for windows of lookback polls (`reach` `far`): all stamps;
  * - for windows of polls for new changes (`near`): the stamps of new changes that polls have read.

@@ -164,9 +164,10 @@ export class TokenLife {
   }
 
   /**
-   * Decides what follows a refusal of the newest token, or a status that a retry with the same token would not change. The verdict says
-   * whether and when the request is retried, and whether a login is made before. With {@link FINAL} there is no retry: the failure is final
-   * for the list or, in the case of a query by date or key, for the query.
+   * Decides what follows a request that failed with the newest token: the server refused the token (such as 401 or 403), or responded with
+   * a status, such as 400, that the same token would get again. The verdict says whether and when the request is retried, and whether a
+   * login is made before. {@link FINAL} means no retry: the list can't be read or, if the request was for less than all records (by date,
+   * by key, or for the total), only such requests fail.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';

@@ -74,7 +74,7 @@ export interface ListDatesOptions {
   readonly parameters: Parameters;
   /** Name of the field with the records' modification time. */
   readonly stamp: string;
-  /** Notation of dates in requests. */
+  /** Format of the API's times, from its description. If it is ISO 8601, several ISO notations are tried in requests. */
   readonly times: TimeFormat;
 }
 

@@ -51,9 +51,9 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages without an anchor (an unchanged record that was read before) after which it is decided whether fields differ in every
- * response: after every third such page, the comparisons since the last decision are evaluated. If it is too small, a field that really
- * changed in two records may count as differing in every response.
+ * Number of pages without an anchor (an unchanged record that was read before) after which it is decided which fields differ in every
+ * response. Then further pages are compared for the next decision. If this value is too small, a field that really changed in two records
+ * may count as such a field.
  */
 const ENOUGH = 3;
 /**

@@ -76,7 +76,10 @@ export interface SweepProgress {
    * held back, unless the range `isConfirmed`.
    */
   readonly heldBack: readonly HeldBack[];
-  /** The missing key that the sweep's first round of single requests has requested last, in key order; null before the first request. */
+  /**
+   * How far the sweep's first round of requests for single missing records has come: the last missing key that was requested. The round
+   * goes through the missing keys in key order and resumes after this key. Null before the first request.
+   */
   readonly askedUpTo: string | null;
   /**
    * Time at which the newest sweep finished its first round of requests for the records of the missing keys, in epoch ms on the local

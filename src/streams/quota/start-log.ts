@@ -64,13 +64,13 @@ const IN_FLIGHT_CHECKS = 10;
  *
  * - *Responses take long, and their latency changes*: `early` is at most the latency of the first request, `there + back`. So the arrivals
  *   are at least `windowMs - (there - there')` apart. For the difference `there - there'`, `windowMs` needs headroom.
- * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): the delay of the
- *   first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request. `early`
+ * - *Some requests take long to reach the server* (the network stalls, a connection is being made, the process was paused): the delay of
+ *   the first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request. `early`
  *   does not exceed it once one undisturbed request within the window has been answered. As a whole burst of requests may be disturbed, a
  *   start counts from `end - early` only after a request that was sent after its `end` has been answered.
- * - *The time to the server was long for all measured requests, and then becomes short*: until a response shows the change, starts are
- *   granted too early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer
- *   at once. The same holds for a server that becomes faster while the network stalls.
+ * - *All measured requests took long to reach the server, and then they become fast*: until a response shows the change, starts are granted
+ *   too early, by as much as the way to the server has become shorter. One response is enough: `early` is computed whenever it is needed,
+ *   so all starts count for longer at once. The same holds for a server that becomes faster while the network stalls.
  *
  * Because `early` may decrease at any time, a start is retained for one window after the end of its request, even if it has ceased to
  * count.

@@ -142,8 +142,8 @@ export interface SharedLimit {
    */
   opensAt(now: number): number;
   /**
-   * Asks this lane's bucket to open its gate, the condition under which it grants tokens. Called while the gate is closed and a request
-   * that waits in another bucket needs a token of this lane, too.
+   * Asks the gate of this lane's bucket (a condition for request starts in addition to the quota) to open. Called while the gate is closed
+   * and a request in the queue of another bucket also needs a token of this lane.
    */
   want(): void;
   /** Takes a token (the right to start one request) at `at`, in ms. The caller calls the returned function when the request ends. */
