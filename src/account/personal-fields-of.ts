@@ -14,8 +14,8 @@ import { volatileFields } from '../streams/records/volatile-fields.ts';
 const RECORDS_TO_CHECK = 100;
 
 /**
- * Returns the personal fields of a list, which `PII_DROP`, `PII_MASK` and `PII_HMAC` hide. Returns undefined if these settings name no
- * field of the list.
+ * Returns the functions that hide a list's personal fields, as `PII_DROP`, `PII_MASK` and `PII_HMAC` state. Returns undefined if these
+ * settings name no field of the list.
  */
 export function personalFieldsOf(pii: PiiConfig, resource: Resource): PersonalFields | undefined {
   const fields = personalFieldList(pii, resource);

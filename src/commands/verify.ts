@@ -164,7 +164,10 @@ async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<voi
   throw missingTopicError(topics[0]!, 'check TOPIC_PREFIX and --account');
 }
 
-/** Returns an observable that emits when waiting for certificates ends: after this many seconds, or at a signal. */
+/**
+ * Returns an observable that emits when the command must stop waiting for certificates: after this many seconds, or when the process gets a
+ * signal to stop, such as SIGINT.
+ */
 function inTime(seconds: number): Observable<unknown> {
   const over$ = new ReplaySubject<unknown>(1);
   merge(stopSignals(), timer(seconds * 1_000)).subscribe(over$);

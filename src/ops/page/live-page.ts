@@ -91,7 +91,7 @@ const LOOK_EVERY_MS = 200;
 export class StatusConnection<T> {
   readonly #options: ConnectionOptions<T>;
   #source: EventSource | undefined;
-  /** Whether status events arrive. Undefined until the first event or failure. */
+  /** Whether the service's status (server-sent events) reaches this web page. Undefined until the first event or the first failure. */
   #isLive: boolean | undefined;
   #heardAt = Date.now();
   #openedAt = 0;

@@ -24,7 +24,7 @@ export interface Status extends Readiness {
   /** Use of the quotas. Empty until the service has started. */
   readonly quotas: readonly QuotaStatus[];
   readonly resources: readonly ResourceStatus[];
-  /** Life cycles of the status fields, one for each field. */
+  /** For each status field: the states observed since the service started, and the number and times of the changes between them. */
   readonly lifeCycles: readonly LifeCycle[];
   /** Recent status changes of records, such as a payment of an order, the newest first. */
   readonly statusChanges: readonly RecentStatusChange[];

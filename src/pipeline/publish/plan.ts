@@ -204,7 +204,7 @@ function newRuns(
   );
 }
 
-/** Returns the progress that the initial snapshot and the polls have made once the batch is committed. */
+/** Returns the progress of the initial snapshot and of the polls as it will be after the batch is committed. */
 function progressWith(
   batch: ReadBatch,
   { firstRead: initialSnapshot, since }: TaskProgress,

@@ -23,8 +23,8 @@ export class PollScans {
   readonly pollsCompleted$: Observable<unknown>;
 
   /**
-   * @param scheduler Runs the timer that delays `pollsCompleted$` by a turn of the event loop, until the last page of the scan has been
-   * emitted.
+   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop. A scan is reported as ended just before
+   * its last page is emitted; after the delay, the page has been emitted.
    */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {

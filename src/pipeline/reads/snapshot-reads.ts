@@ -146,9 +146,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the creation time from which on a record of the snapshot counts as new (event `c`, not `r`), in epoch ms. This is the later one
- * of `serverTime` and `since`, the time where polls resume. Records created before `since` may have been published after an earlier
- * snapshot. Returns null if the server sends no time: then no record counts as new.
+ * Returns a time, in epoch ms: a record of the snapshot counts as new (event `c`, not `r`) only if it was created at this time or later. It
+ * is `serverTime`, or `since` (the time where polls resume) if that is later: records created before `since` may have been published after
+ * an earlier snapshot. Returns null if the server sends no time: then no record counts as new.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -33,7 +33,10 @@ export class EncodingResidue {
     this.#parent = this.#place();
   }
 
-  /** Ends the last {@link enter}: the current path is again that of the object or array whose members or items were encoded. */
+  /**
+   * Moves back up from the object or array that was entered last ({@link enter}): the current path is again the path of that object or
+   * array, and not of one of its members or items.
+   */
   leave(): void {
     const { step, parent } = this.#parent!;
     this.step = step;

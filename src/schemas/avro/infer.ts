@@ -88,7 +88,10 @@ function emptySchema(resource: string, namespace: string): RecordSchema {
   };
 }
 
-/** A record type within the schema. `newMembers`: values of the JSON members for which that record type has no field, by member name. */
+/**
+ * One record type at its place in the schema. `newMembers`: values of the JSON members at this place for which the record type has no
+ * field, by member name, from all given records.
+ */
 interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
   /** Nested record types by the JSON name of the field that contains them; null for a field without a record type. */

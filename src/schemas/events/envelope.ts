@@ -244,8 +244,8 @@ export class EnvelopeCodec {
   }
 
   /**
-   * Appends the event to the output, and returns the output. The encoded images are copied unchanged: Avro encodes a record as the
-   * concatenation of its fields.
+   * Appends the event to what the output buffer already contains, and returns a copy of all these bytes. The encoded images are copied
+   * unchanged: Avro encodes a record as the concatenation of its fields.
    */
   #write({ before, after, op, ts_ms, changed, source }: ChangeEvent<Uint8Array>): Buffer {
     const out = this.#out;

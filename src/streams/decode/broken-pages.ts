@@ -135,19 +135,19 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads a page around a broken record: one that truncates the response, or whose text differs in every response. The page is read in
-   * these steps:
+   * Reads a page in parts around a broken record: one that truncates the response, or whose text differs in every response. Each broken
+   * record is requested alone twice; `one` is the first response for the record at `place`. The further requests are:
    *
-   * 1. The records after the broken record are requested. If the first of them are broken as well, they are treated like it.
-   * 2. The records before the broken record are requested.
-   * 3. Each broken record is requested alone once more.
+   * 1. The records after the broken record. If the first of them are broken as well, each of these is requested alone (first time).
+   * 2. The records before the broken record.
+   * 3. Each broken record alone (second time).
    *
-   * Returns the page joined from these responses, with an unreadable record in place of each broken one. Throws if the two responses to a
+   * Returns the page joined from these responses, with an unreadable record in place of each broken one. Throws if the two responses for a
    * broken record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between
    * the two requests is not noticed.
    *
    * @param place Index of the broken record on the page.
-   * @param one Response to the first request for the broken record alone.
+   * @param one Response to the first request for this record alone.
    */
   *#across(place: number, one: Answer | BrokenResponse): Steps<Answer> {
     const offset = this.#offset;

@@ -36,7 +36,10 @@ export interface TokenUse {
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** Times of the previous attempt of the same query, if it failed with the same token and the same status. */
+  /**
+   * If this attempt has failed: times of the previous attempt of the same query, if that one failed with the same token and the same status
+   * as this one. Otherwise undefined.
+   */
   readonly lastTry?: RequestTimes | undefined;
 }
 

@@ -57,13 +57,16 @@ const STAMP_TOLERANCE_MS = 60_000;
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
 
 /**
- * Measures how a list interprets its date parameters, as a generator of trial requests. The first request is a narrow window around the
- * newest stamp seen. A list that interprets dates as documented returns the record with that stamp, and the probe ends. Otherwise the first
- * page of the list is read, and the offset from its stamps to date parameters is determined by bisecting the range of all time zones.
+ * Measures the offset of a list's date parameters: the number of ms to add to a record's stamp so that a request with that date matches the
+ * record. Also detects that the list ignores dates, or returns no records for them. A generator that yields trial requests.
+ *
+ * The first request is a narrow window around the newest stamp seen, shifted by the offset measured before. If the list returns the record
+ * with that stamp, the offset is still right, and the probe ends. Otherwise the first page of the list is read, and the offset is searched
+ * for with some of its stamps: 0, the offset measured before, then by bisecting the range of all time zones.
  *
  * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. An
- * offset other than 0 counts only if two stamps give the same one. If the first page shows only one stamp, that stamp suffices, unless it
- * is a midnight: it may then have been truncated to the day.
+ * offset other than 0 counts only if two stamps give the same one. Exception: if only one stamp is known, it suffices, unless it is a
+ * midnight, because it may then have been truncated to the day.
  *
  * @param dates The offset measured before, `dates.offsetMs`, is tried first. Without a parameter for the end of a window, the finding is
  * `unknown`.

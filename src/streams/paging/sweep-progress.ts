@@ -53,7 +53,10 @@ export interface SweepProgress {
   readonly proof: Proof;
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
-  /** The newest sweep, if it can be the later of the two sweeps that prove a key absent. Null if it cannot, or while it reads the list. */
+  /**
+   * The newest sweep, once it has read the list, if it can prove keys absent together with an earlier sweep from {@link proving}. Null if
+   * it cannot, and while it is still reading the list.
+   */
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;

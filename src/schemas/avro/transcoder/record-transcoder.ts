@@ -170,8 +170,8 @@ function hasEnded(source: JsonCursor, note: number): boolean {
 }
 
 /**
- * Compares two notes (descriptions of values that WebAssembly did not encode) by the index of their values in the output. Notes are created
- * in the order of the page, which may differ from the order of the schema.
+ * Compares two notes, given by their addresses, by the position in the output where their values belong. A note describes a value that
+ * WebAssembly left to JavaScript. Notes are created in the order of the values in the JSON, which may differ from the order of the schema.
  */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
