@@ -119,7 +119,10 @@ const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
   ['external_ids', ['ERP-1']],
 ];
 
-/** Number of existing records that show a new or converted field at once. All other records show it when they are next changed. */
+/**
+ * Number of existing records, chosen at random, that show a drift's new or converted field as soon as the drift begins. Each other record
+ * shows it from its next change on.
+ */
 const EXISTING = 5;
 /** Number of records that appear twice on a page, when {@link RandomDrift} makes a page repeat records. */
 const REPEATED = 3;

@@ -26,7 +26,7 @@ export class OldestSlot {
     return this.#heap[0]!;
   }
 
-  /** Earliest time of all slots: the time of {@link OldestSlot.slot}. */
+  /** Earliest of the times of all slots: that of {@link OldestSlot.slot}, which is overwritten next. */
   get time(): number {
     return this.#times[this.slot]!;
   }

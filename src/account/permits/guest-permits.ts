@@ -113,8 +113,8 @@ export class GuestPermits {
   }
 
   /**
-   * Returns the demand for each quota, by the quota's name: the number of permits that this process wants, and the requests of the last
-   * minute that it has counted. Before the first batch, quotas with a size in `batchSizes` are requested even if no request waits.
+   * Returns the demand for each quota, by the quota's name: the requests of the last minute that this process has counted, and the number
+   * of permits that it wants. Before the first batch of permits, quotas with a size in `batchSizes` count as if a request waited.
    */
   demands(): QuotaDemands {
     const { batchSizes, scheduler } = this.#options;

@@ -66,7 +66,7 @@ export interface PriorEntries extends GuestEntries {
    */
   readonly entries: readonly LedgerEntry[];
   /**
-   * Time after the caller's own entry (a claim, or a guest's declaration) was acknowledged by the broker, in ms (`scheduler.now()`).
+   * Value of `scheduler.now()`, in ms, when the broker had just acknowledged the caller's own entry (a claim, or a guest's declaration).
    */
   readonly claimedAt: number;
 }

@@ -306,14 +306,14 @@ export class PageAttempts {
   }
 
   /**
-   * Returns the properties of a page that is joined from several responses.
+   * Returns those properties of a page joined from several responses that do not depend on why the page was read in parts. The reason is a
+   * gap (a record that makes each page with it fail) or a cap (the list offset from which on the API serves no records).
    *
-   * - `span`: from the time before all requests of the investigation until now, as begin and end on the list's logical clock.
+   * - `span`: on the list's logical clock, from before the first request of this attempt until now.
    * - `serverTime`, `elapsedMs`: server time and duration of the first response in `after`.
    * - `age`: age of the oldest response.
    *
-   * @param before Responses with the records in front of a gap or a cap. A gap is a record that makes each page with it fail. A cap is the
-   * list offset from which on the API serves no records.
+   * @param before Responses with the records in front of the gap or the cap.
    * @param after For a gap: responses with the records behind it. For a cap: the response for a page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {

@@ -151,9 +151,9 @@ export class PagePlan {
   }
 
   /**
-   * Returns the whole page to request for a list offset. The page begins at `offset` or as close before it as possible, and has at most
-   * `wanted` records. Its list offset is a multiple of its size. After {@link PagePlan.foundStuck}, it is a multiple of half its size
-   * instead.
+   * Returns a whole page (one that begins at a multiple of its size) for the list offset `offset`. It begins at `offset` or as close before
+   * it as a size of at most `wanted` records allows. In the mode that {@link PagePlan.foundStuck} switches on and off, the page has the
+   * largest allowed size and begins at a multiple of half that size.
    */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);

@@ -41,7 +41,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  */
 export class ServerClock {
   #date: number | undefined;
-  /** Local time at which the newest `Date` header arrived, in ms. */
+  /** When the last response with a `Date` header arrived, in ms on the local clock. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**

@@ -39,8 +39,9 @@ export interface MissingKeyCounts {
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
   /**
-   * Whether the API has shown missing keys of a held-back range (see {@link HeldBack}) after all, and the keys still missing are within the
-   * limit. The full scans that had missed the keys were wrong.
+   * Whether keys came back: in at least one group of keys whose deletions are held back ({@link HeldBack}), fewer keys are missing than
+   * after the previous full scan, and now so few that the deletion limit allows them. If so, the full scans that did not show these keys
+   * were wrong.
    */
   readonly hasRecovered: boolean;
 }

@@ -237,7 +237,10 @@ export class ListDates {
     return true;
   }
 
-  /** Called when a request with dates in the current format has succeeded. Reports the findings to `onFound` if they have changed. */
+  /**
+   * Called once the current date format is settled on: the list has accepted it, or it is one that is not tested. Passes what is known
+   * about the dates of the list to `onFound` if it has changed.
+   */
   formWorks(): void {
     this.#tell();
   }

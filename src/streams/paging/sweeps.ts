@@ -59,8 +59,9 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end of the newest page
-   * read by the sweeps of this process, as logical times. If they have read no page yet, `span` is that of a read that takes no time.
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
+   * logical clock, of the newest page that a sweep of this process has read. If none has been read yet: those of a read that begins and
+   * ends now.
    */
   | {
       readonly kind: 'absent';
@@ -253,8 +254,8 @@ class Sweeper {
   }
 
   /**
-   * Emits the next step once the sweep has a free page slot (capacity to process one page). The previous step holds the slot until it has
-   * been stored.
+   * Subscribes to `step$`, which emits the next step, once the sweep's only page slot (capacity to process one page) is free. The slot
+   * becomes free when the previous step has been stored.
    */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));

@@ -420,8 +420,9 @@ class Bucket {
 }
 
 /**
- * Asks other buckets to open their gates: calls `want` of each lane that a request waiting in `waiting` needs besides its own lane, and
- * whose gate is closed.
+ * Asks the closed gates to open that hold up requests in the queues of the lanes `waiting`. A gate is a condition for request starts in
+ * addition to the quota. A request that counts against several quotas also needs a token of a lane in the bucket of each other quota, whose
+ * gate may be closed.
  */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
