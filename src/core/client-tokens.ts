@@ -98,7 +98,8 @@ export function clientTokens(
  * web page) is a temporary error.
  * @param now Current time, in epoch ms.
  * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or probably did so. The signs are
- * the OAuth error `invalid_client`, status 401 or 403, and a 400 with an OAuth error that is not known to mean anything else.
+ * the OAuth error `invalid_client`, a 401, a 403, and a 400 with an OAuth error. A response with an OAuth error that is known to mean
+ * something else, such as `invalid_scope`, is no such sign.
  */
 async function requestToken(
   endpoint: TokenEndpoint,

@@ -15,7 +15,7 @@ export const steadyScheduler: SchedulerLike = {
  * Returns a function that reads the machine's clock, in epoch ms, for times that are shown to users or other systems. Unlike
  * {@link steadyScheduler}, the returned time follows every adjustment of the machine's clock.
  *
- * @param onSetBack Called when the machine's clock was set back, with the difference in ms.
+ * @param onSetBack Called if the clock shows an earlier time than at the previous call of the function, with the difference in ms.
  */
 export function wallClock(onSetBack: (backMs: number) => void, now = () => Date.now()) {
   let last = -Infinity;

@@ -1,6 +1,6 @@
 /** Codes of all errors of this library. The codes do not change between releases. Programs should check the code and never the message. */
 export type ErrorCode =
-  /** Wrong usage or settings. The message lists all wrong settings. */
+  /** The command line, a setting, or a file that a setting names is wrong. The message lists all wrong settings. */
   | 'SETTINGS'
   /**
    * The API or its login refused the API key or other credentials. If it accepted them before, requests are retried for a time
@@ -13,13 +13,13 @@ export type ErrorCode =
    */
   | 'TOKEN_REJECTED'
   /**
-   * The API responded to a request for records with 429 or a status that means `quota` in the description, or the command `check` found its
-   * quota used up.
+   * The API responded to a request for records with 429 or a status that means `quota` in the description. The command `check` also uses
+   * this code if its requests could not be sent because the configured quota was used up.
    */
   | 'QUOTA_EXCEEDED'
   /**
-   * The API responded with a status that does not mean success, and for which there is no other code. The status decides whether the
-   * request is retried, unless the context has `canPass`: true makes the error temporary, false final.
+   * The API responded with a status that does not mean success, and for which there is no other code. If the context has `canPass`, it
+   * states whether the error is temporary, so that the request is retried. Otherwise the status decides.
    */
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the form that the description states. */
@@ -29,8 +29,8 @@ export type ErrorCode =
   /** A command got no permits for its API requests, because the quota is used up or the service that runs the account does not respond. */
   | 'NO_PERMITS'
   /**
-   * The API did not respond: the connection failed (also at a proxy, or because the server's certificate has expired) or was reset, or the
-   * request timed out.
+   * The API did not respond. The connection failed or was reset, the proxy failed, the TLS handshake failed for a reason that the server's
+   * operator must resolve (such as an expired certificate), or the request timed out.
    */
   | 'API_UNREACHABLE'
   /** The brokers did not respond, or responded with an error that a retry may resolve. */
@@ -44,11 +44,14 @@ export type ErrorCode =
   | 'FENCED'
   /** The brokers refused the credentials, the rights or the settings of this client, or have batches of messages that can't be read. */
   | 'KAFKA_REFUSED'
-  /** The key fields of a resource can't be determined, or differ from those of its published events. */
+  /**
+   * The key fields of a resource can't be determined, or its published events do not fit the settings: they have other key fields or
+   * another key format, or a `PII_` setting hides one of their key fields.
+   */
   | 'KEY_FIELDS'
   /** The cursor in Kafka, which records how far a list has been read and published, can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
-  /** A topic exists, but with settings that would cause loss of data, or that do not allow messages as large as those to be written. */
+  /** A topic exists, but its settings would cause loss of data, or its maximum message size is too small for a message to be written. */
   | 'TOPIC_SETTINGS'
   /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
@@ -58,8 +61,8 @@ export type ErrorCode =
    */
   | 'POSITION'
   /**
-   * A message does not have the format of its topic, or the registry lacks its schema. If the message's own bytes are the cause, the
-   * context of the error of a consumer has its partition and offset.
+   * A message does not have the format of its topic, or the registry lacks its schema. If a consumer throws the error, the context has the
+   * message's partition and offset, unless the registry lacks the schema.
    */
   | 'VALUE_UNREADABLE'
   /** The schema registry did not respond, or responded with 408, 429 or 5xx. */
@@ -73,7 +76,7 @@ export type ErrorCode =
   | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
-  /** The state folder can't be created, read or written, or its disk is full. */
+  /** The state folder can't be created, read or written, its disk is full, or another process is renewing the refresh token in it. */
   | 'STATE_FOLDER'
   /** The contents of the state folder are damaged. They are restored from Kafka. */
   | 'STATE_DAMAGED'

@@ -25,10 +25,11 @@ export const PAUSES = {
   /**
    * Pauses before a larger step is repeated after a temporary error. These steps are:
    *
-   * - a check at the start of an instance;
+   * - a check at the start of an instance, or the creation of a fleet's topics;
    * - the claim of an account;
    * - the restart of a task or of a reader of a topic;
-   * - a call by a member of a consumer group, or by a replay that does not end;
+   * - joining a consumer group, and reading certificates as its member;
+   * - fetching schemas in a replay that does not end;
    * - a write to the ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
@@ -71,8 +72,8 @@ export const KAFKA_LIMITS = {
   /** Time limit for sending messages without a transaction. */
   send: { ms: 30_000 },
   /**
-   * Time limit for requests about topics and consumer groups. If it is too small, requests fail while a new topic is being set up, or while
-   * a leader or coordinator is being elected.
+   * Time limit for requests that create topics, read their settings, or describe a consumer group. If it is too small, requests fail while
+   * a new topic is being set up, or while a leader or coordinator is being elected.
    */
   query: { ms: 10_000 },
   /**

@@ -34,7 +34,7 @@ export interface SettingUse extends Problem {
 }
 
 /**
- * Returns each credential that `auth` uses and each entry of `parameters`, with the message that is reported if its setting has no value.
+ * Returns the places where `auth` uses a credential, and the entries of `parameters`. Each has the message for a setting without a value.
  */
 export function settingUses({ auth, parameters = [] }: DescriptionFile): SettingUse[] {
   const uses = parameters.map((name, index): SettingUse => {
@@ -85,7 +85,7 @@ export function problemsOf(
   return new Checks(file, schemas).problems;
 }
 
-/** Headers that the HTTP client sets. It refuses requests with values for them. */
+/** Matches names of headers that a description must not set: the HTTP client sets them itself, or refuses requests that have them. */
 const CLIENT_HEADERS =
   /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
@@ -212,7 +212,7 @@ class Checks {
     }
   }
 
-  /** Adds a problem if a path does not begin with a slash: after the base URL it would name another host. */
+  /** Adds a problem if the path `text` does not begin with a slash. Appended to `API_BASE_URL`, such a path could name another host. */
   #path(path: Path, text: string | undefined): void {
     if (text === undefined || text.startsWith('/')) return;
     this.#wrong(path, 'must begin with /: it is appended to API_BASE_URL');

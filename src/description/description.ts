@@ -24,7 +24,7 @@ export interface ApiDescription {
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
   /**
-   * Settings whose values the description uses, each with the line that reports a missing value:
+   * Maps the name of each setting that the description uses to the error message for the case that the setting has no value, such as
    * `shop.yaml:4:17 auth.bearer: {api_key} needs API_KEY or API_KEY_FILE`.
    */
   readonly settingUses: Readonly<Record<string, string>>;
@@ -37,10 +37,13 @@ export interface ApiDescription {
 /** A login with credentials, whose response contains a token. */
 export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown }>['login'];
 
-/** Smallest page size of a list whose pages are requested by offset or number: they overlap by up to 20 records. */
+/**
+ * Smallest allowed page size, in records, of a list whose pages can be requested directly ({@link isPagedByOffset}). Consecutive pages of
+ * such a list overlap by up to 20 records, so a page of 20 records or fewer might contain no new record.
+ */
 export const MIN_PAGE_SIZE = 21;
 
-/** Access tokens by OAuth 2: token endpoint, grant and client. */
+/** How to request access tokens by OAuth 2: the token endpoint, the grant type and the client's credentials. */
 export type OAuth2Description = Extract<ApiDescription['auth'], { oauth2: unknown }>['oauth2'];
 
 /** Name of a list. */
@@ -73,8 +76,8 @@ export interface ListDescription extends Pick<
   /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
   readonly reported?: ListFile['reported'];
   /**
-   * JSON Pointer of a member that is true unless the response reports an error. Undefined: a response with records counts as successful,
-   * one without records unless it looks like an error.
+   * JSON Pointer of a member of the response body that is true unless the response reports an error. If undefined, a response counts as
+   * successful if it has records, or if it does not look like an error.
    */
   readonly ok?: ListFile['ok'];
   /**
@@ -93,7 +96,7 @@ export interface ListDescription extends Pick<
   /** Maps the name of an array in the list's records to the name of the field that identifies the array's elements. */
   readonly arrays: Readonly<Record<string, string>>;
   readonly statuses: StatusTable | undefined;
-  /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
+  /** Avro schema of the list's records. Undefined if their fields are not documented: the schema is then inferred from the records. */
   readonly types: RecordSchema | undefined;
   /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
   readonly agreed: boolean;
@@ -207,10 +210,10 @@ export function sendsLimit({ path, query, body }: ListDescription): boolean {
   return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 
-/** A separate request for the number of a list's records, where pages do not state it. */
+/** Describes a separate request that returns the number of a list's records, for an API whose pages do not state it. */
 type TotalRequest = Extract<NonNullable<ListFile['total']>, { readonly path: string }>;
 
-/** Returns the separate request for the number of a list's records; undefined if there is none. */
+/** Returns the description of the separate request for the number of a list's records; undefined if there is no such request. */
 export function totalRequestOf({ total }: Pick<ListFile, 'total'>): TotalRequest | undefined {
   return typeof total === 'object' && 'path' in total ? total : undefined;
 }

@@ -60,7 +60,7 @@ const quotaText = (example: string, scopes = '') =>
     /^[1-9]\d{0,6}\/(?:s|min|h|d)(?: per (?:list|key))?$/,
     `a number of requests per s, min, h or d${scopes}, such as ${example}`,
   );
-/** End of the help text for limits that may have a scope. */
+/** End of the text by which error messages describe a limit, if the limit may have a scope (`per list` or `per key`). */
 const SCOPES = ', per list or per key (the default)';
 const header = z.strictObject({ header: text('the name of a header') });
 const place = (what: string) =>

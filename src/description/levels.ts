@@ -13,15 +13,15 @@ export interface ReadingRules {
   /** Whether the API states how many records the list has. */
   readonly hasTotal: boolean;
   /**
-   * Whether the total marks the end of the list: a scan whose pages overlap was read to the end only if its last page ends at the list
-   * offset that equals the total.
+   * Whether the total shows at which list offset the list ends. True if the list has a total and its pages can be requested directly. A
+   * full scan then reaches the level `anchored` only if the end of its last page equals the total.
    */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
   /**
-   * Whether a list that has records may end with an empty page: `endsEmpty` is true, or responses have a `next` cursor or address but no
-   * other sign that a page follows.
+   * Whether the last page may be empty although the list has records. True if `endsEmpty` is true, or if a `next` cursor or address is the
+   * only sign in responses that another page follows.
    */
   readonly mayEndEmpty: boolean;
   /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
@@ -43,7 +43,10 @@ export function readingRules(list: ListDescription): ReadingRules {
   };
 }
 
-/** Whether responses show the end of the list. If not, the list ends with an empty page. */
+/**
+ * Whether the responses with records also show where the list ends: by a total, or by whether another page follows. Always true for a list
+ * that one response contains. If false, only an empty page shows the end.
+ */
 export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
   const isTotalShown = total !== undefined && !totalRequestOf({ total });
   return paging === 'none' || more !== undefined || next !== undefined || isTotalShown;
@@ -58,7 +61,7 @@ export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
 };
 
 /**
- * Whether full scans, or requests for single records, can prove that records were deleted.
+ * Whether the service can prove that a record of the list was deleted, by full scans or by requests for single records.
  *
  * @param isSorted Whether the list may be sorted by its key. Default true, because a description does not state the order.
  */

@@ -12,7 +12,8 @@ export interface RequestLimits {
 /** The rate limits that a description states for list requests and for logins. */
 export interface DescribedQuota {
   /**
-   * `key`: at least one limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately.
+   * Whether lists share a limit. `key`: at least one limit counts the requests of an API key for all lists together. `endpoint`: every
+   * limit counts the requests for each list separately.
    */
   readonly scope: 'endpoint' | 'key';
   /**

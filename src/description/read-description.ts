@@ -135,9 +135,9 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * Converts a zod issue to problems. This matters for a value that suits no alternative of a union. The result is then the problems of the
- * first alternative that objects only to parts within the value. If every alternative objects to the whole value, the result is one problem
- * for the whole value.
+ * Converts a zod issue to problems: one for each unknown key or invalid key, and one for any other issue, except for a union. If a value
+ * suits no alternative of a union, returns the problems of the first alternative that objects only to parts within the value. If every
+ * alternative objects to the whole value, returns one problem for the whole value.
  */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
