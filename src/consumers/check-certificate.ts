@@ -25,7 +25,7 @@ export interface CheckedPartition {
   readonly certified: TallyText;
   /**
    * Count and digest of the keys that are live (not deleted) at `position` according to the events that the consumer has read. Undefined if
-   * they were not compared with the certificate.
+   * the consumer does not have count and digest at `position`.
    */
   readonly found: TallyText | undefined;
   /** Human-readable reason why the partition does not agree or was not checked; undefined if it agrees. */
@@ -99,8 +99,8 @@ export function whyUncheckable(
 }
 
 /**
- * Verdict on a partition whose count and digest at the certificate's offset are not available, and the reason. It is `disagrees` if their
- * absence shows that events are missing, otherwise `not checked`.
+ * Verdict on a partition for which the consumer has no count and digest at the certificate's offset, and the reason. The verdict is
+ * `disagrees` if the reason is that events are missing; otherwise it is `not checked`.
  */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
@@ -157,9 +157,9 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * Count and digest of the live keys after each recent event, for each partition in offset order. The first entry of a partition has no
-   * live keys: it describes the time before the first event. The entries are needed because a certificate states the values at an earlier
-   * offset, and may arrive after later events have been read.
+   * Count and digest of the live keys after each recent event, by partition and in offset order. They are stored because a certificate
+   * states them for an earlier offset, and may arrive after later events have been read. At first, each partition has one entry without
+   * live keys, for the time before its first event.
    */
   readonly #recent: Map<number, TallyAt[]>;
 

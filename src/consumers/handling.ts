@@ -46,8 +46,9 @@ export interface GroupRetry extends Retry {
 /** How often, and after which pauses, a failed handler is called again. */
 export interface RetryOptions {
   /**
-   * Total number of handler calls before the event is given up: an integer, at least 1. Default 5. The count restarts if the event is
-   * delivered again after a rebalance or a failed commit.
+   * Maximum number of handler calls for one event, the first included: an integer, at least 1. Default 5. If the last call fails, the event
+   * is written to the dead letters or, without them, the Observable errors. The count restarts if the event is delivered again after a
+   * rebalance or a failed commit.
    */
   readonly tries?: number;
   /**

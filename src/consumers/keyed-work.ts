@@ -165,7 +165,7 @@ class BatchRun<E, R> {
     this.#inFlight.unsubscribe();
   }
 
-  /** Starts to process the earliest ready item of the batch. `Slots` calls this method when it has reserved a slot for that item. */
+  /** Starts to process the ready item that is earliest in the batch. Called by `Slots`, which has reserved a slot for that item before. */
   begin(): void {
     const index = this.#ready.shift()!;
     if (this.#ready.length > 0) this.#slots.request(this);

@@ -11,7 +11,7 @@ import { topicsUnder } from './wine-topics.ts';
 /** A single accepted value, or a list of accepted values. */
 export type OneOf<T> = T | readonly T[];
 
-/** Values that a status change must have to match; fields that are left out match anything. */
+/** Accepted values of a status change's fields. A status change matches if every field that is set here has an accepted value. */
 export type StatusChangeFilter = {
   readonly [Field in 'subject' | 'subject_id' | 'field' | 'from' | 'to' | 'order_number']?: OneOf<
     OrderStatusChange[Field]
@@ -25,7 +25,7 @@ export interface OrderStatusChangesOptions extends Omit<
 > {
   /** `TOPIC_PREFIX` of the service. Default `wine`. */
   readonly prefix?: string;
-  /** Only status changes with these values, such as `{ field: 'shipment_status', to: ['Shipped', 'Delivered'] }`. Default all. */
+  /** Selects the status changes to emit, such as `{ field: 'shipment_status', to: ['Shipped', 'Delivered'] }`. Default: all. */
   readonly where?: StatusChangeFilter;
 }
 
@@ -56,8 +56,8 @@ export function orderStatusChanges(
   options: OrderStatusChangesOptions,
 ): Observable<Consumed<OrderStatusChange>>;
 /**
- * Passes each status change that matches `options.where` to `handle`, one at a time: the next one follows once the promise or Observable
- * that `handle` returned is done. Emits the values from `handle`.
+ * Passes each status change that matches `options.where` to `handle`. The next one follows once the promise or Observable that `handle`
+ * returned is done. Emits the values of these promises and Observables.
  */
 export function orderStatusChanges<R>(
   options: OrderStatusChangesOptions,

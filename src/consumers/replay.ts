@@ -57,7 +57,7 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly from?: From;
   /** Where the replay ends. Default `latest`: it completes after the messages that existed when it started. */
   readonly to?: To;
-  /** Emits only messages with this key, or one of these keys; others are not decoded. Default all. */
+  /** Key or keys of the messages to emit. Messages with other keys are skipped without being decoded. Default: all messages. */
   readonly key?: string | readonly string[];
   /**
    * Order in which messages are emitted:
@@ -71,7 +71,10 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly onCaughtUp?: () => void;
   /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
-  /** Called before each retry pause while the registry is unavailable. Only a replay that does not end (`to: 'never'`) retries. */
+  /**
+   * Called before each pause after which a failed request to the registry is repeated. Only a replay that does not end (`to: 'never'`)
+   * repeats such requests. Not called for retries of requests to Kafka.
+   */
   readonly onRetry?: (retry: Retry) => void;
   /**
    * Called with the list's newest certificate, and with each later one. A certificate states count and digest of the list's records after a
@@ -134,8 +137,8 @@ export function replay<Name extends string>(
   options: ReplayByNameOptions<Name>,
 ): Observable<Consumed<ValueIn<Name>>>;
 /**
- * Passes each message to `handle`; the next one follows once the promise or Observable that `handle` returned is done. Emits the values
- * from `handle`.
+ * Replays a topic and passes each message to `handle`. The next message follows once the promise or Observable that `handle` returned is
+ * done. Emits the values of these promises and Observables.
  */
 export function replay<T, R>(
   options: ReplayOptions<T>,

@@ -44,8 +44,8 @@ export interface SubscribeGroupOptions<T> {
   readonly concurrency?: number;
   readonly retry?: RetryOptions;
   /**
-   * Topic of your own for events that could not be decoded or handled; it must exist. Default none: the Observable then errors with the
-   * error of decoding or of the handler.
+   * Name of the topic to which events are written that could not be decoded or handled. You have to create this topic. Default: none; the
+   * first such event then ends the member, and the Observable errors with the handler's error or with `VALUE_UNREADABLE`.
    */
   readonly deadLetters?: string;
   /** Stops the member with its first value; the Observable completes once the member has left the consumer group. */
@@ -166,8 +166,8 @@ interface MemberOptions<T> extends SubscribeGroupOptions<T> {
 
 /**
  * A member of a consumer group. It runs until `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried. Then it
- * finishes the handlers in progress, leaves the consumer group and closes the dead letters. After that the Observable completes or, if
- * there was a failure, errors with the first one.
+ * finishes the handlers in progress, leaves the consumer group and closes the writer of dead letters. After that, the Observable completes
+ * or, if there was a failure, errors with the first failure.
  */
 class GroupMember<T, R> {
   readonly #options: MemberOptions<T>;

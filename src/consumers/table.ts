@@ -46,7 +46,7 @@ export interface TableOptions<Image>
  * current ones.
  */
 export interface Table<Image> {
-  /** Returns the record with this key; undefined if it does not exist or has not been read yet. */
+  /** Returns the record with this key; undefined if it does not exist, has not been read yet, or `select` returned undefined for it. */
   get(key: string): Image | undefined;
   /** Number of records in the table. */
   readonly size: number;
@@ -59,8 +59,8 @@ export interface Table<Image> {
   /** Iterates over keys and records, in no particular order. */
   entries(): IterableIterator<[string, Image]>;
   /**
-   * Resolves once the table contains every message that existed when the table was created. Rejects if, before that, the table is closed or
-   * its updating fails (see `changes$`).
+   * Resolves once the table has applied every message that existed when it began to read the topic. Rejects if the table is closed, or
+   * fails with an error (see `changes$`), before that.
    */
   readonly ready: Promise<void>;
   /**
@@ -73,9 +73,9 @@ export interface Table<Image> {
 }
 
 /**
- * Reads a resource's topic from its beginning, and applies events as they are published. Holds whole images in memory; to save memory,
- * reduce them with `select`. If Kafka or the registry becomes unavailable later, the table waits for it; if Kafka is unavailable at the
- * start, the table ends with the error.
+ * Creates an in-memory table of a resource's newest images. It reads the topic from its beginning, and then applies events as they are
+ * published. To save memory, reduce the images with `select`. If Kafka is unavailable at the start, the table ends with the error. If Kafka
+ * or the registry becomes unavailable later, the table waits for it.
  *
  * @example
  * ```ts
@@ -200,9 +200,9 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event read in the partition, if that event was outdated; otherwise null. Tombstones do not count as events here. An
-   * event is outdated if its sequence is not higher than that of an earlier event in the partition. A tombstone with the key `late` is
-   * outdated, too.
+   * Key of the last event read in the partition, if that event was outdated; otherwise null. An event is outdated if its sequence is not
+   * higher than that of an earlier event in the partition. A tombstone that follows an outdated event with the same key is outdated, too.
+   * Tombstones do not change this key.
    */
   readonly late: string | null;
 }

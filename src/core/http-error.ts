@@ -16,8 +16,8 @@ export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
  * Returns the error for an HTTP request without a response.
  *
  * - TLS failures: the error of {@link tlsError}.
- * - All other failures: an error whose code is the server's `unreachable`. Its message has a hint if the request used TLS and the port may
- *   expect plain text, or the other way round.
+ * - All other failures: an error whose code is the server's `unreachable`. If the port may expect plain text although the request used TLS,
+ *   or TLS although it did not, the message says so.
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;

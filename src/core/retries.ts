@@ -81,7 +81,7 @@ export const KAFKA_LIMITS = {
    * responded.
    */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
-  /** Time limit for requests of tasks about topics and about the rights of this user. Short, because a task restarts after an error. */
+  /** Time limit for a task's requests about its topics, and about this client's rights on them. Short: a task restarts after an error. */
   taskQuery: { ms: 5_000 },
   /** Time limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },
@@ -119,11 +119,13 @@ export const LASTING_MS = {
 } as const;
 
 /**
- * Maximum number of consecutive retries of a fetch from a topic. They take some eight seconds in all. If it is too small, fetching fails
- * for a new topic and during the election of a partition leader. The limit applies in two cases:
+ * Maximum number of consecutive retries of a fetch from a topic, for two kinds of failure:
  *
  * - Brokers report that the topic does not exist.
- * - The requested broker reports that it does not lead the partition, and the reader has `retriesOutages: false`.
+ * - The requested broker does not lead the partition, and the reader has `retriesOutages: false`.
+ *
+ * The retries take some eight seconds in all. If the number is too small, fetching fails for a new topic and during the election of a
+ * partition leader.
  */
 export const FETCH_RETRIES = 5;
 
@@ -139,8 +141,8 @@ export const KAFKAJS_RETRIES = {
 } as const;
 
 /**
- * Returns the pause after a number of consecutive failures, in ms; for random pauses, its upper bound. `failures` is 1 after the first
- * failure.
+ * Returns the length of the pause after a number of consecutive failures, in ms. If the caller waits for a random fraction of it, it is the
+ * upper bound. `failures` is 1 after the first failure.
  */
 export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));

@@ -102,9 +102,9 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message for a TLS alert about the client's certificate; undefined for all other error codes. If there are no settings for a
- * client certificate, returns a message only for an alert about a missing certificate, otherwise undefined. The alert `bad_certificate`
- * counts as such an alert, because Java servers send it to a client that presents no certificate.
+ * Returns the error message for a TLS alert about the client's certificate. Returns undefined for all other error codes. Without settings
+ * for a client certificate, only an alert about a missing certificate has a message. The alert `bad_certificate` counts as one, because
+ * Java servers send it to a client that presents no certificate.
  */
 function clientMessage(
   code: string,

@@ -80,7 +80,7 @@ export function needsKeyOrder(list: ListDescription): boolean {
   return readingRules(list).overlaps && list.dates === undefined;
 }
 
-/** Describes what full scans of a list can prove (the levels), strongest first, and the condition for `anchored` if there is one. */
+/** Returns the levels that full scans of a list can reach, strongest first, in words. States if `anchored` requires a sorted list. */
 export function levelsInWords(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   if (!needsKeyOrder(list)) return levels.map((level) => LEVEL_WORDS[level]);

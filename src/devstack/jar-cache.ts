@@ -14,7 +14,7 @@ import { Tethered, type Program } from './tethered.ts';
 /** pom.xml in the package's root; the relative path is the same from src and dist. */
 const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
 
-/** File that marks a complete cache folder: the size in bytes of each file, by path. Written last. */
+/** Name of the file that marks a cache folder as complete. It contains the size in bytes of each file, by path, and is written last. */
 const MANIFEST = 'complete.json';
 
 /** Folders of the jars of Kafka and of the schema registry that Maven downloaded, and their versions. */
@@ -63,7 +63,7 @@ export function classArchive(jars: string): string {
 }
 
 /**
- * Returns the JVM option that loads a server's class archive (see {@link classArchive}), in an array, which is empty if the archive does
+ * Returns the JVM options that make a server load its class archive (see {@link classArchive}): one option, or none if the archive does
  * not exist. A JVM ignores an archive that another Java version created.
  */
 export function sharedClasses(jars: string): readonly string[] {

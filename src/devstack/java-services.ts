@@ -54,7 +54,7 @@ export async function startOnJava(
   }
 }
 
-/** File with the output of `java -version` of the JVM that created the class archives. */
+/** Name of a file in the folder of the class archives. It has the output of `java -version` of the JVM that created these archives. */
 const MADE_BY = 'java-version.txt';
 
 /**
