@@ -75,7 +75,10 @@ export interface AccountTopicState {
    * the only message about the account is a request for its release, which names the owner but not the time of its claim.
    */
   readonly claimedAt: number | undefined;
-  /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
+  /**
+   * Times at which instances crashed shortly after they claimed the account, in epoch ms, as stated by the newest claim. Empty before the
+   * first claim and while the account is quarantined.
+   */
   readonly crashTimes: readonly number[];
   /** When the account was last quarantined, in epoch ms; undefined if it never was, or if it was claimed or released since. */
   readonly quarantinedAt: number | undefined;
