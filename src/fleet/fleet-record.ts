@@ -65,7 +65,7 @@ export interface AccountTopicState {
   readonly owner: Owner | undefined;
   /** Whether the owner has announced its claim but not yet committed it. */
   readonly isClaimPending?: boolean;
-  /** Instance that released the account; undefined while the account has an owner or is quarantined. */
+  /** Id of the instance that released the account; undefined while the account has an owner or is quarantined. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** Time of the newest message about the account, in epoch ms. */

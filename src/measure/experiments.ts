@@ -47,8 +47,8 @@ export interface Experiment {
 
 /**
  * Number of records by which the begin or the end of a page may differ from what an experiment expects. They differ if records were
- * inserted or deleted since the first page of the list was requested. If it is too small, a busy list looks like a server that serves other offsets than
- * requested. If it is too large, a server whose offsets are wrong by up to this number is not noticed.
+ * inserted or deleted since the first page of the list was requested. If it is too small, a busy list looks like a server that serves other
+ * offsets than requested. If it is too large, a server whose offsets are wrong by up to this number is not noticed.
  */
 const DRIFT = 2;
 /**
@@ -240,8 +240,9 @@ const smallPages = ({ paging }: ListDescription) => [
 ];
 
 /**
- * Experiment on paging: requests the page after a key, or the second page by its cursor, URL or number. Does not apply to lists whose pages
- * can be requested directly by offset ({@link isPagedByOffset}).
+ * Experiment that tests whether pages follow each other: requests the page after the 5th key, or the second page by its cursor, URL or
+ * number, and compares it with the first page. Does not apply to lists that are one response, or whose pages can be requested by offset
+ * ({@link isPagedByOffset}).
  */
 const behind: Experiment = {
   claim: 'paging',
