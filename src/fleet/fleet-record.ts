@@ -68,7 +68,7 @@ export interface AccountTopicState {
   /** Id of the instance that released the account; undefined while the account has an owner or is quarantined. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
-  /** Time of the newest message about the account, in epoch ms. */
+  /** Time of the newest message about the account, in epoch ms. Messages that arrive too late to count are left out. */
   readonly updatedAt: number;
   /**
    * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, for example after a release. Also undefined if
