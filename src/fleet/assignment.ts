@@ -27,8 +27,8 @@ export interface AssignmentOptions {
 }
 
 /**
- * Accounts assigned to each member, by the instance id of the member. An account of which at least one member has the file is assigned to exactly one member.
- * Other accounts are left out.
+ * Accounts assigned to each member, by the instance id of the member. An account of which at least one member has the file is assigned to
+ * exactly one member. Other accounts are left out.
  */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
