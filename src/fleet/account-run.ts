@@ -60,7 +60,7 @@ const START_TIMEOUT_MS = 15_000;
  * Restores, claims, serves and releases one account at this instance. The phase begins as `nothing`. These calls and events change it:
  *
  * - {@link warm}: from `nothing` to `warming`. It becomes `warm` when the images are restored or restoring has failed.
- * - {@link claim}: from `nothing` or `warm` to `running`. An error while the account is served leads to `nothing`.
+ * - {@link claim}: from `nothing` or `warm` to `running`. An error while the account is claimed or served leads to `nothing`.
  * - {@link release}: from `running` to `stopping`, and then to `nothing`.
  * - {@link stop}: from `running` or `warming` to `stopping`, and then to `nothing`; from `warm` directly to `nothing`.
  *

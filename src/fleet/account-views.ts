@@ -114,7 +114,8 @@ export interface FleetOverview extends FleetTopicState {
 
 export interface AccountOverview extends Omit<FleetAccount, 'since'> {
   /**
-   * When the account entered its current state, in epoch ms; undefined if no message in the topic says when, as after a crash of the owner.
+   * Time from which the account has been in its current state, in epoch ms, according to the newest message about the account. Undefined if
+   * there is no such message, or if the owner has left the fleet without a release.
    */
   readonly since: number | undefined;
 }

@@ -2,7 +2,10 @@
 export interface Candidate {
   /** Instance id of the member. */
   readonly id: string;
-  /** Accounts of which the member has a valid configuration file; empty if the member is leaving the fleet. */
+  /**
+   * Accounts of which the member has a valid configuration file, without those that must not be served because another account has the
+   * same API key. Empty if the member is leaving the fleet.
+   */
   readonly configured: ReadonlySet<string>;
   /**
    * Accounts that the member serves or that are assigned to it, each with the newest generation that assigned the account to the member.
@@ -24,8 +27,8 @@ export interface AssignmentOptions {
 }
 
 /**
- * Accounts assigned to each member, by member id. An account of which at least one member has the file is assigned to exactly one member.
- * Other accounts are left out.
+ * Accounts assigned to each member, by the instance id of the member. An account of which at least one member has the file is assigned to
+ * exactly one member. Other accounts are left out.
  */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
@@ -45,9 +48,9 @@ export const MAX_MOVE_SHARE = 0.75;
 /** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
 /**
- * Minimum improvement for which accounts move while the members stay the same. The moves must reduce the deviation of some member that is
- * out of balance by at least this fraction of that deviation. At 0.25, for example, they must reduce a deviation of 0.4 to 0.3 or less. If
- * it is too small, accounts move for little benefit. If it is too large, uneven loads stay.
+ * Minimum improvement for which accounts move while the members stay the same. At least one member that is out of balance must get closer
+ * to the mean load: its deviation must shrink by at least this fraction. At 0.25, for example, a deviation of 0.4 must become 0.3 or less.
+ * If this constant is too small, accounts move for little benefit. If it is too large, uneven loads stay.
  */
 const MIN_IMPROVEMENT = 0.25;
 
@@ -124,7 +127,10 @@ function newOwnerFor(account: string, members: readonly Candidate[], loads: Load
   return byLoad[0]!; // not empty: the account is configured at one of the members
 }
 
-/** Moves accounts while a move brings two members' loads closer together, starting with the members furthest from the mean. */
+/**
+ * Moves one account after another from a more loaded member to a less loaded one, beginning with the most loaded and the least loaded
+ * member. Ends when for no two members both {@link Loads.isImbalanced} is true and {@link bestMove} returns an account.
+ */
 function balance(members: readonly Candidate[], loads: Loads): void {
   for (let move = nextMove(members, loads); move; move = nextMove(members, loads)) {
     loads.unassign(move.from, move.account);

@@ -219,9 +219,9 @@ export class FleetAccounts {
   }
 
   /**
-   * Deletes entries of `#assignedSince` and marks the accounts' folders as unused. This concerns accounts that have stopped here and are
-   * not assigned to this instance. Otherwise the member metadata would still report them as owned, and the leader would assign them to this
-   * instance again.
+   * Deletes the accounts that have stopped here and are not assigned to this instance from `#assignedSince`, and marks their folders as
+   * unused. Otherwise the member metadata would still report these accounts as owned, and the leader would assign them to this instance
+   * again.
    */
   #forgetOthers(): void {
     for (const account of this.#assignedSince.keys()) {

@@ -12,8 +12,8 @@ export interface FleetAccountName {
 }
 
 /**
- * Splits a topic prefix into every possible pair of fleet prefix and account name. Dots are possible in fleet prefixes and in account
- * names.
+ * Returns every pair of fleet prefix and account name that together are the topic prefix. Both may contain dots: for `a.b.c`, the pairs are
+ * `a` and `b.c`, and `a.b` and `c`.
  */
 export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] {
   const parts = prefix.split('.');
@@ -25,8 +25,8 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 
 /**
  * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet. Otherwise each change would be
- * published twice: the two accounts have different transactional ids, so their instances would not fence each other. Does nothing without
- * permission to read the fleet's Kafka group.
+ * published twice: the two accounts have different transactional ids, so their instances would not fence each other. Does nothing if the
+ * check fails with an error that no retry can resolve, such as a lack of permission to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */

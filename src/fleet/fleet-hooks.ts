@@ -43,8 +43,8 @@ export interface FleetHooks {
    */
   readonly onQuarantined?: (quarantined: { account: string }) => void;
   /**
-   * Called when an account's file is invalid, or its API key is also in the file of an account that another instance has. This instance
-   * does not serve the account until the files are corrected.
+   * Called when an account's file is invalid. Also called when another account, whose file is at another instance, has the same API key and
+   * is served instead. This instance does not serve the account until the files are corrected.
    */
   readonly onWrongFile?: (wrong: { account: string; error: unknown }) => void;
   /** Called with the state of the fleet as this instance sees it: when the state may have changed, and at least every few seconds. */

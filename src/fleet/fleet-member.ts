@@ -45,8 +45,8 @@ const SESSION_TIMEOUT_MS = 8_000;
 /** Heartbeat interval in Kafka's group, in ms. Heartbeats also notify an instance of a rebalance, after at most this time. */
 const HEARTBEAT_MS = 1_000;
 /**
- * Interval in ms at which each account's next step (claim, release, and so on) is determined even if no event has occurred. Timeouts are
- * detected with this delay.
+ * Interval in ms at which each account's next step (claim, release, and so on) is determined even if no event has occurred. A timeout may
+ * be detected this much later than it occurs.
  */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
@@ -177,8 +177,8 @@ export class FleetMember {
 
   /**
    * Lets every account take its next step (restore, claim, release or stop) after each change of the group, of the account files, of the
-   * fleet's topic or of an account's phase, and at regular intervals. A new run begins only after the previous one has ended. A run may
-   * first wait until the fleet's topic has been read to its end.
+   * fleet's topic or of an account's phase, and at regular intervals. Only one run takes place at a time: a change during a run does not
+   * cause another one, but the next interval does. A run may first wait until the fleet's topic has been read to its end.
    */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(

@@ -65,17 +65,20 @@ export interface AccountTopicState {
   readonly owner: Owner | undefined;
   /** Whether the owner has announced its claim but not yet committed it. */
   readonly isClaimPending?: boolean;
-  /** Instance that released the account; undefined while the account has an owner or is quarantined. */
+  /** Id of the instance that released the account; undefined while the account has an owner or is quarantined. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
-  /** Time of the newest message about the account, in epoch ms. */
+  /** Time of the newest message about the account, in epoch ms. Messages that arrive too late to count are left out. */
   readonly updatedAt: number;
   /**
    * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, for example after a release. Also undefined if
    * the only message about the account is a request for its release, which names the owner but not the time of its claim.
    */
   readonly claimedAt: number | undefined;
-  /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
+  /**
+   * Times at which instances crashed shortly after they claimed the account, in epoch ms, as stated by the newest claim. Empty before the
+   * first claim and while the account is quarantined.
+   */
   readonly crashTimes: readonly number[];
   /** When the account was last quarantined, in epoch ms; undefined if it never was, or if it was claimed or released since. */
   readonly quarantinedAt: number | undefined;

@@ -43,7 +43,7 @@ export interface FleetOptions {
 
 /**
  * Runs an instance of a fleet until `stop$` emits. The instance joins the fleet's Kafka group and serves each account assigned to it,
- * independently of its other accounts. Resolves once the accounts are handed over, or stopped if there is no other instance.
+ * independently of its other accounts. Resolves once the accounts are handed over, or stopped if no other instance asks for them in time.
  *
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER`, `TOPIC_SETTINGS` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at
  * any time.

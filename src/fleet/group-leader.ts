@@ -38,8 +38,8 @@ export class Leader {
   }
 
   /**
-   * Returns each member's assignment in Kafka's binary form, by member id. A member whose metadata this version can't decode stays in the
-   * group but is assigned no accounts.
+   * Assigns the accounts to the members. Returns the encoded {@link FleetAssignment}, the same for every member, by Kafka's member id. A
+   * member whose metadata this version can't decode stays in the group but is assigned no accounts.
    *
    * An account stays with the member to which it was last assigned, if that member still has the account's file. It may move to even out
    * the loads only if the set of instances differs from the previous generation's, or if loads have been uneven for too long.
@@ -109,8 +109,8 @@ export class Leader {
   }
 
   /**
-   * Returns the members' metadata, updated to the present: the accounts that are assigned to each member now, each with the load in the
-   * member's newest report, or in the metadata if the report lacks the account.
+   * Returns the members' metadata with an updated `owned`: the accounts that are assigned to each member now. The load of an account is
+   * that in the member's newest report. If the report lacks the account, it is the load in the metadata; default 1.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);

@@ -85,7 +85,8 @@ export class LocalAccount {
    * - if this instance asked for a release: the time of that request;
    * - otherwise: the time at which this instance detected that the previous owner had released the account or had crashed.
    *
-   * Undefined before the handover, after the API's first successful response to this instance, and after an error.
+   * Undefined before the handover, after the API's first successful response to this instance, after an error, and after this instance has
+   * quarantined the account.
    */
   #handoverSince: number | undefined;
   /**
@@ -172,7 +173,8 @@ export class LocalAccount {
    * Claims the account. After too many crashes, quarantines the account instead.
    *
    * An account that one more crash would quarantine is a suspect. A suspect is not claimed while another suspect is on probation, which
-   * lasts for {@link PROBATION_MS} after this instance claimed it. Otherwise a crash would not show which of the two accounts caused it.
+   * lasts for {@link PROBATION_MS} after this instance claimed it. Otherwise a crash of this instance would not show which of the two
+   * accounts caused it.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;
@@ -223,8 +225,8 @@ export class LocalAccount {
   }
 
   /**
-   * Announces the release of an account after this instance has abandoned a claim that it had announced. Without the announcement, the next
-   * owner would ask this instance for a release and wait in vain.
+   * Announces that the account has no owner. Called after this instance has dropped an account that it claimed or served. Does nothing if
+   * another instance is the owner by then. Without the announcement, the next owner would ask this instance for a release and wait in vain.
    */
   #withdrawClaim(): void {
     const { context, announcements } = this.#options;
@@ -235,7 +237,8 @@ export class LocalAccount {
 
   /**
    * Sets `#handoverSince`, the time at which the handover of the account to this instance began. Called while the account is assigned to
-   * this instance and not served by it. Does nothing if no other instance owned the account before.
+   * this instance and not served by it. Does nothing if no other instance owned the account before. Sets undefined while the owner is a
+   * member and this instance has not asked it for a release.
    */
   #watchHandover({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;

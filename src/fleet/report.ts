@@ -60,8 +60,8 @@ export function reportTombstone(topic: string, instance: string): Message {
 }
 
 /**
- * Updates `reports`, the newest report of each instance by the instance's id, with a message of the fleet's topic: a report is stored, and
- * a tombstone removes the report. Other messages are ignored.
+ * Applies a message of the fleet's topic to `reports`, which has the newest report of each instance, by the instance's id. A report is
+ * stored. The tombstone of a report removes it. Other messages are ignored.
  */
 export function applyReport(
   reports: Map<string, Report>,

@@ -46,17 +46,17 @@ export interface Experiment {
 }
 
 /**
- * Tolerated difference between the requested offset and the offset at which the page begins, in records. The two differ if records were
+ * Number of records by which the begin or the end of a page may differ from what an experiment expects. They differ if records were
  * inserted or deleted since the first page of the list was requested. If it is too small, a busy list looks like a server that serves other
  * offsets than requested. If it is too large, a server whose offsets are wrong by up to this number is not noticed.
  */
 const DRIFT = 2;
 /**
- * Minimum number of records on the first page for the experiment with smaller pages: it requests 5 and 10 records from offsets up to 15,
- * and looks for them on the first page.
+ * Minimum number of records on the first page for the experiment `smaller pages`. That experiment requests two pages that lie within the
+ * first 20 records of the list.
  */
 const ENOUGH = 20;
-/** Page size, in records, of the requests for the last page of a list with several pages, and for the page after it. */
+/** Page size in the experiment `last page and beyond`, in records, if the list has more than one page. */
 const TAIL = 10;
 const A_DAY_MS = 86_400_000;
 /** Largest difference between two time zones, in ms. */
@@ -240,8 +240,9 @@ const smallPages = ({ paging }: ListDescription) => [
 ];
 
 /**
- * Experiment on paging: requests the page after a key, or the second page by its cursor, URL or number. Does not apply to lists whose pages
- * can be requested directly by offset ({@link isPagedByOffset}).
+ * Experiment that tests whether pages follow each other: requests the page after the 5th key, or the second page by its cursor, URL or
+ * number, and compares it with the first page. Does not apply to lists that are one response, or whose pages can be requested by offset
+ * ({@link isPagedByOffset}).
  */
 const behind: Experiment = {
   claim: 'paging',
@@ -317,7 +318,8 @@ const total: Experiment = {
 
 /**
  * Experiment: requests the last page and the page after it or, if the first page is the whole list, only a page after that. Checks the
- * total, and whether the responses report the end of the list.
+ * total, and whether the responses report the end of the list. Does not apply if the last page can only be reached by reading the whole
+ * list.
  */
 const end: Experiment = {
   claim: 'more',
@@ -372,8 +374,9 @@ const end: Experiment = {
 const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
 
 /**
- * Experiment that tests the date parameters. It requests three windows of modification times: one in 2099, one from the newest record's
- * time on, and one that begins later than that by `unitMs`, the resolution of dates in requests.
+ * Experiment that tests the date parameters. It requests three windows of modification times. The first is a day in 2099. The second begins
+ * at the time of the newest record of the first page. The third begins later than the second by `unitMs`, the resolution of dates in
+ * requests.
  */
 const dates: Experiment = {
   claim: 'dates',

@@ -87,8 +87,8 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
 }
 
 /**
- * Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. A claim of which
- * nothing was measured is in neither list of names.
+ * Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. A claim with a
+ * warning counts as not refuted, unless another measurement refutes it. A claim of which nothing was measured is left out.
  */
 export function measuredOf(
   lists: ReadonlyMap<string, readonly Measurement[]>,

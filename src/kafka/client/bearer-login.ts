@@ -87,8 +87,8 @@ class BearerLogin {
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
 /**
- * Wraps the cause of a failed login in an error of kafkajs: a connection error if a retry may succeed, after which kafkajs tries another
- * broker; otherwise a login error, which is final for kafkajs.
+ * Wraps the cause of a failed login in an error of kafkajs. If a retry may succeed, that is a connection error, after which kafkajs tries
+ * another broker. Otherwise it is a login error, which is final for kafkajs.
  */
 function loginError(cause: unknown, broker: string): Error {
   const message = cause instanceof Error ? cause.message : String(cause);

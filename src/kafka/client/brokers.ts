@@ -56,7 +56,7 @@ export class Brokers {
   }
 
   /**
-   * Sends a call to the broker at `address`, and resolves with the response. `withinMs`: longest wait for it, in ms.
+   * Sends a call to the broker at `address`, and resolves with the response. `withinMs`: longest wait for the response, in ms.
    *
    * @throws `CallNotSent`, `CallUnanswered`; `KafkaJSProtocolError` if the broker does not support the call.
    */

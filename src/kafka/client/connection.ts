@@ -259,7 +259,7 @@ function withTimeout<T>(ms: number, work: Promise<T>, broker: string, what: stri
   );
 }
 
-/** Awaits `work`, or rejects with the signal's reason as soon as it is aborted. */
+/** Awaits `work`, or rejects with the signal's reason as soon as the signal is aborted. */
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let onAbort = () => undefined as void;
   const aborted = new Promise<never>((_, reject) => {

@@ -116,6 +116,9 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
  * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings (see {@link tlsError});
  * - `code` for all other errors, which are retried.
+ *
+ * If a login with a token has failed, a cause of the error is a CellarstreamError. That cause is returned if it is final, or if `code` is
+ * `KAFKA_UNREACHABLE`.
  */
 export function kafkaError(thrown: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   const error = kafkajsCauseOf(thrown);

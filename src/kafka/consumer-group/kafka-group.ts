@@ -150,10 +150,9 @@ class RunningBatch {
   readonly #payload: EachBatchPayload;
   readonly #options: ConsumerMemberOptions;
   readonly #halt$ = new ReplaySubject<void>(1);
-  /**
-   * Number of messages at the beginning of the batch that have been handled. `#committed`: the number of those whose offsets are committed.
-   */
+  /** Number of messages at the beginning of the batch that have been handled. */
   #handled = 0;
+  /** Number of messages at the beginning of the batch whose offsets are committed. */
   #committed = 0;
   #failure: { readonly error: unknown } | undefined;
 

@@ -97,8 +97,8 @@ interface Queued {
 }
 
 /**
- * Returns the timestamp of the message at index `at`, in epoch ms. For an empty batch, which has none, returns -Infinity, so that the batch
- * is taken first.
+ * Returns the timestamp of the message at index `at`, in epoch ms. Returns -Infinity if there is no such message, so that an empty batch is
+ * taken first.
  */
 function timeOf({ batch }: Queued, at: number): number {
   const message = batch.messages[at];
@@ -107,7 +107,7 @@ function timeOf({ batch }: Queued, at: number): number {
 
 interface Head {
   readonly partition: number;
-  /** Timestamp of the partition's next message. */
+  /** Timestamp of the partition's next message, in epoch ms; -Infinity if the partition's next batch is empty. */
   readonly time: number;
 }
 

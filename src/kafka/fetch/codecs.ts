@@ -79,7 +79,10 @@ function unpackZstd(bytes: Buffer): Buffer {
   return output.content();
 }
 
-/** Returns the window size of a Zstandard frame, in bytes: the distance over which the data may refer back to earlier output. */
+/**
+ * Returns the window size of a Zstandard frame, in bytes: the distance over which the data may refer back to earlier output. If the frame
+ * is a single segment, this is the size of its content.
+ */
 function windowBytes(bytes: Buffer): number {
   if (bytes.length < DESCRIPTOR_AT + 2) throw new MalformedBytes('it ends too early');
   if (bytes.readUInt32LE() !== ZSTD_MAGIC) throw new MalformedBytes('it is not a Zstandard frame');

@@ -12,7 +12,7 @@ type ReadRange<M> = (range: Bounds, onMessages: (messages: readonly M[]) => void
 interface CachedContent<M> {
   readonly newest: Map<string, M & { readonly value: Buffer }>;
   next: bigint;
-  /** Highest end offset that any caller has requested since the last failed read. */
+  /** Highest end offset that any caller has requested. A failed read sets it back to the offset that the read has reached. */
   requestedEnd: bigint;
   inFlight: Promise<void> | undefined;
 }

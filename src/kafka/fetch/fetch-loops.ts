@@ -70,8 +70,8 @@ export class FetchLoops<T> {
   /** Number of failures since the last successful fetch. */
   #failures = 0;
   /**
-   * Number of consecutive failures, counted back from the newest one, with Kafka's error code for an unknown topic or partition; 0 if the
-   * newest failure had another cause.
+   * Number of consecutive failures with Kafka's error code for an unknown topic or partition. A successful fetch, or a failure with another
+   * cause, sets it to 0.
    */
   #missing = 0;
   #current: ConnectionFetches | undefined;

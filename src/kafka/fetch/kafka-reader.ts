@@ -84,8 +84,8 @@ export class TopicReader {
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
   /**
-   * Number of consecutive fetch responses without messages, by partition, although messages up to the end offset were expected; see
-   * {@link MAX_EMPTY_RESPONSES}.
+   * Number of consecutive empty responses to fetches of a partition that should have returned messages, by partition. At
+   * {@link MAX_EMPTY_RESPONSES} the missing messages count as deleted.
    */
   readonly #emptyResponses = new Map<number, number>();
   readonly #leave$ = new ReplaySubject<void>(1);
@@ -123,7 +123,10 @@ export class TopicReader {
     if (!follow && this.#behind.size === 0) this.#resolveDone();
   }
 
-  /** Stops reading a partition until `resume` is called. A response in flight is dropped, and its messages are fetched again later. */
+  /**
+   * Stops reading a partition until `resume` is called. The partition's messages in a response that arrives meanwhile are dropped, and
+   * fetched again later.
+   */
   pause(partition: number): void {
     this.#paused.add(partition);
   }

@@ -113,7 +113,10 @@ class BatchHandling<R> {
     return this.#queue.waiting(partition) >= MAX_QUEUED_BATCHES;
   }
 
-  /** Passes the next queued batches to the handler, unless it is handling one. Completes the subscriber when no batch can follow. */
+  /**
+   * Passes queued batches to the handler until the handler is busy with one, or the queue has none ready. Completes the subscriber when no
+   * batch can follow.
+   */
   #goOn(): void {
     // A loop instead of recursion: batches that are handled synchronously must not grow the stack.
     while (!this.#isBusy && !this.#subscriber.closed) {

@@ -9,7 +9,7 @@ import { array, bytes, createCall, int32, string } from '../client/protocol.ts';
 export interface MembershipGroup {
   readonly name: string;
   /**
-   * Creates a coordinator client with connections of its own. They can't be shared, because brokers answer the requests of a connection in
+   * Creates a coordinator client with separate connections. They can't be shared, because brokers answer the requests of a connection in
    * order, and a JoinGroup request waits for the rebalance.
    */
   readonly connect: () => GroupCoordinator;

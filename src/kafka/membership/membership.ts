@@ -48,7 +48,8 @@ interface MembershipOptions {
 }
 
 /**
- * How much longer than the rebalance timeout a JoinGroup response may take, in ms. If it is too small, slow rebalances count as failures.
+ * How much longer than the rebalance timeout the response to a JoinGroup or SyncGroup request may take, in ms. If it is too small, slow
+ * rebalances count as failures.
  */
 const JOIN_RESPONSE_MARGIN_MS = 5_000;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
@@ -99,7 +100,7 @@ class GroupMember {
    * Kafka group.
    */
   #confirmedAt: number | undefined;
-  /** Aborted when the member's metadata have changed since it sent its newest JoinGroup request. */
+  /** Aborted when `rejoin$` emits, so that the member joins again. Replaced whenever the member begins to join. */
   #changed = new AbortController();
 
   constructor(options: MembershipOptions, ending: AbortSignal) {
