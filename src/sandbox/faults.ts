@@ -113,7 +113,7 @@ export class Faults {
   }
 
   /**
-   * Returns the first fault that applies to a request, and counts the request in the fault's `times`.
+   * Returns the first fault that applies to a request, and counts the request in the fault's `times`. Undefined if no fault applies.
    *
    * @param asked Properties of the list request; undefined for a login.
    */

@@ -159,7 +159,7 @@ export class Trade {
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Makes a random change to a record. An order usually advances by its next step. `at`: time of the change, as ISO 8601 text. */
+  /** Makes a random change to a record. An order usually advances by one step, or else is edited. `at`: time of the change, as ISO 8601 text. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {

@@ -11,7 +11,7 @@ import type { Shape, TypedShape } from './shape.ts';
  */
 interface GrowOptions {
   readonly resource: string;
-  /** Avro namespace of a schema that is created. Default `cellarstream.<resource>`. */
+  /** Avro namespace of a schema that is created. Default `cellarstream.<resource>`, with underscores in place of hyphens. */
   readonly namespace?: string | undefined;
   readonly keyFields: readonly string[];
 }
