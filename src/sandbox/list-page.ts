@@ -13,8 +13,8 @@ const COMMA = 44;
 const RECORD_BYTES = 3_072;
 
 /**
- * Properties of the sandbox's pages of a list that requests don't determine: the order of the records, which of them are hidden,
- * deviations from the API's description, and faults.
+ * Settings of a list's pages that do not come from the request: the order of the records, which records are hidden, deviations from the
+ * API's description, and faults.
  */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**

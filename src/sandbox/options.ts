@@ -141,7 +141,7 @@ export interface SandboxOptions {
    * reported. Default: no limit.
    */
   readonly totalCap?: number;
-  /** Number to whose nearest multiple `total_records` is rounded, as in an estimate. Default 1. */
+  /** Step to which `total_records` is rounded, as if it were an estimate: with 100, to the nearest multiple of 100. Default 1. */
   readonly totalStep?: number;
   /**
    * How long the count in `total_records` of an unfiltered list is repeated before the list is counted again, in ms. Default 0: it is
