@@ -56,8 +56,8 @@ export interface ServeAccountOptions {
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
   /**
-   * Messages that are committed in one transaction with each claim of the account in the ledger topic, and with the final declaration there
-   * when the account is released. Default: none.
+   * Messages to be committed together with messages in the ledger topic: in the transaction of each claim of the account, and in that of
+   * the final declaration when the account is released. Default: none.
    */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }

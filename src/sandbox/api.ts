@@ -9,7 +9,7 @@ import { RULES, type RecordKey, type Resource } from './resources.ts';
 import type { RecordStore } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
-/** An HTTP response of the simulated API before quotas and faults are applied to it, except faults that change the content of a page. */
+/** An HTTP response of the simulated API. Faults such as `truncate` or `slow` can still change how it is sent. */
 export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -103,7 +103,10 @@ export class SandboxApi {
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
-  /** Returns the `total_records` to report, rounded to `totalStep`. For a request without filters it is a count up to `totalAgeMs` old. */
+  /**
+   * Returns the `total_records` to report for a query that `total` records match: `total`, rounded to a multiple of `totalStep`. If the
+   * query has no filter and the list was counted less than `totalAgeMs` ago, rounds that earlier count instead.
+   */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
     const now = this.#clock();

@@ -27,7 +27,7 @@ export class BoundedLog<T> {
 
 /** A request that the sandbox has received. */
 export interface Arrival {
-  /** Arrival time in epoch ms by the sandbox's clock, without `clockSkewMs`, with fractions. */
+  /** Arrival time in epoch ms, with fractions. The server's clock without its skew (`clockSkewMs`, `skewClock`) measures it. */
   readonly at: number;
   /** HTTP status of the response. It is 0 until the response is sent, and stays 0 if the connection was dropped. */
   status: number;

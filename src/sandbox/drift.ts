@@ -93,8 +93,8 @@ export class Drift {
   }
 
   /**
-   * Discards the text that {@link plain} returns for a record. To be called when the record is deleted, or when drift does not alter its
-   * text.
+   * Discards the text that {@link plain} returns for a record. To be called when the record is deleted, or when its newest version is not
+   * altered by drift.
    */
   forget(resource: Resource, id: number): void {
     this.#plain.delete(recordId(resource, id));

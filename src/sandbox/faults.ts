@@ -9,7 +9,7 @@ export type FaultSpec = FaultKind & {
   readonly times?: number;
   /** Affects only every n-th request that meets the conditions. Default 1: every request. */
   readonly every?: number;
-  /** Probability that a request that meets the conditions is affected; drawn with the seed. Default 1. */
+  /** Probability with which the fault affects a request that meets its conditions. The seed determines the draws. Default 1. */
   readonly probability?: number;
   /** Limits the fault to requests whose page contains the record with this key. Default: all requests. */
   readonly holding?: RecordKey;
@@ -113,7 +113,7 @@ export class Faults {
   }
 
   /**
-   * Returns the first fault that applies to a request, and counts the request in the fault's `times`.
+   * Returns the first fault that applies to a request, and counts the request in the fault's `times`. Undefined if no fault applies.
    *
    * @param asked Properties of the list request; undefined for a login.
    */

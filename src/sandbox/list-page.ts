@@ -13,8 +13,8 @@ const COMMA = 44;
 const RECORD_BYTES = 3_072;
 
 /**
- * Properties of the sandbox's pages of a list that requests don't determine: the order of the records, which of them are hidden,
- * deviations from the API's description, and faults.
+ * Settings of a list's pages that do not come from the request: the order of the records, which records are hidden, deviations from the
+ * API's description, and faults.
  */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**
@@ -22,7 +22,7 @@ interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
    * `has_next_page`. Default: it does not deviate.
    */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
-  /** Maximum number of records that any query can return, over all its pages, and reports as its total. Default: no limit. */
+  /** Maximum number of records that a query returns, over all its pages. No larger total is reported. Default: no limit. */
   readonly totalCap?: number;
   /** Maps the true number of records to the reported `total_records`. Default: the true number. */
   readonly estimate?: (total: number) => number;
@@ -68,7 +68,7 @@ export function listPage(table: RecordTable, query: ParsedListQuery, view: ListV
   return out.finish();
 }
 
-/** Returns the ids of the records on the requested page, and the number of records that match the query. */
+/** Returns the ids of the records on the requested page, and the number of records that match the query and are not hidden. */
 export function selectIds(
   table: RecordTable,
   query: ParsedListQuery,
@@ -115,7 +115,7 @@ interface Selection {
   readonly window?: DateWindow;
   /**
    * Seed of a random order of records with the same `updated_at`, for the sorts `updated-asc` and `updated-desc`. If it is undefined, such
-   * records are ordered by key.
+   * records are ordered by key: ascending in `updated-asc`, descending in `updated-desc`.
    */
   readonly shuffle?: number;
   readonly hidden?: (id: number) => boolean;

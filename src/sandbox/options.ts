@@ -89,7 +89,7 @@ export interface Readings {
   /** Whether `has_next_page` is correct (`right`) or always true. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
   /**
-   * Format of the pagination. `loose`: numbers are text, `has_next_page` is 0 or 1, and an empty list is `{"data":null,"pagination":[]}`.
+   * Format of the pagination. `loose`: numbers are text, booleans are 0 or 1, and an empty list is `{"data":null,"pagination":[]}`.
    * `no-totals`: there is no `total_records`. Default `described`, the format in the API's description.
    */
   readonly envelope: 'described' | 'loose' | 'no-totals';
@@ -136,9 +136,12 @@ export interface SandboxOptions {
    * false.
    */
   readonly shuffleTies?: boolean;
-  /** Maximum number of records that a query serves and counts; search engines have such limits. Default: no limit. */
+  /**
+   * Maximum number of records that a query returns, over all its pages; search engines have such limits. No larger `total_records` is
+   * reported. Default: no limit.
+   */
   readonly totalCap?: number;
-  /** Number to whose nearest multiple `total_records` is rounded, as in an estimate. Default 1. */
+  /** Step to which `total_records` is rounded, as if it were an estimate: with 100, to the nearest multiple of 100. Default 1. */
   readonly totalStep?: number;
   /**
    * How long the count in `total_records` of an unfiltered list is repeated before the list is counted again, in ms. Default 0: it is
@@ -146,8 +149,8 @@ export interface SandboxOptions {
    */
   readonly totalAgeMs?: number;
   /**
-   * How long lists omit a twentieth of their records, in ms. This begins one minute after the start and again every ten minutes. Default 0:
-   * never.
+   * Length, in ms, of the periods in which lists omit a twentieth of their records. The first period begins one minute after the start, and
+   * further ones every ten minutes after that. Default 0: lists omit nothing.
    */
   readonly wrongIndexMs?: number;
   /**
@@ -161,7 +164,7 @@ export interface SandboxOptions {
   readonly windowMs?: number;
   /** Scope of the list quota: with `endpoint`, each list has a quota; with `key`, all lists share one quota. Default `endpoint`. */
   readonly quotaScope?: 'endpoint' | 'key';
-  /** Lifetime of a token in ms, rounded up to a whole second. Default 1,800,000. */
+  /** Lifetime of a token in ms. The time at which the token expires is rounded up to a whole second. Default 1,800,000. */
   readonly tokenLifeMs?: number;
   /** How long a new token is refused after its login, in ms, as by a replica that lags. Default 0. */
   readonly tokenLagMs?: number;

@@ -119,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Changes a record and sets its `updated_at`, unless the patch sets it. If the patch changes the key field, the record is still
-   * identified by its old key. A function as `patch` receives the record without the effect of drift rules.
+   * Changes a record. Sets `updated_at` too, if the list has dates and the patch does not change that field. If the patch changes the key
+   * field, the record is still identified by its old key. A function as `patch` receives the record without the effect of drift rules.
    *
    * @throws RangeError if there is no such record.
    */
@@ -276,7 +276,10 @@ export class RecordStore {
     return waiting ? waiting.text : table.text(id);
   }
 
-  /** Serves the newest version of a record again, altered by the current drift rules. With `touch` it gets a new `updated_at`. */
+  /**
+   * Applies the current drift rules and key removals to the newest version of a record, and serves the result. Sets `updated_at`, unless
+   * `touch` is false.
+   */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);
     const { table, id, text } = this.#latest(resource, key);

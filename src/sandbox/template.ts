@@ -122,8 +122,8 @@ interface TextSegment {
   /** Indexes in `bytes` at which the texts of times begin, such as `2024-05-01T12:34:56.789Z`. */
   readonly places: readonly number[];
   /**
-   * How much later than the record's creation each of the times at `places` is, in ms. NaN stands for `updated_at`, which is given for each
-   * copy.
+   * Time from the record's creation to each of the times at `places`, in ms. NaN marks a time that is `updated_at`, which each copy gets
+   * separately.
    */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
@@ -140,8 +140,8 @@ const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
 /**
- * JSON text that generated records are copied from, split at its placeholders in advance: a record is written, with its own values at the
- * placeholders, in about a microsecond.
+ * JSON text from which generated records are copied. Each copy has its own values at the placeholders. The text is split at them in
+ * advance, so that a copy takes about a microsecond.
  */
 export class Template {
   readonly #chunks: readonly TextSegment[];

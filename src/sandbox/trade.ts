@@ -159,7 +159,7 @@ export class Trade {
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Makes a random change to a record. An order usually advances by its next step. `at`: time of the change, as ISO 8601 text. */
+  /** Makes a random change to a record. An order usually advances by one step, or else is edited. `at`: time of the change, ISO 8601. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {
@@ -205,7 +205,7 @@ export class Winery {
   readonly #customers: number;
   readonly #trade: Trade;
   /**
-   * Index, among the people that all accounts share, of the account's first customer; 0 for the first account, which has the sandbox's
+   * Index of the account's first customer among the people that all accounts share; 0 for the first account, which has the sandbox's
    * seed.
    */
   readonly #firstPerson: number;

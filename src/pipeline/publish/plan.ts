@@ -247,9 +247,9 @@ function newestStampOf(
 }
 
 /**
- * Updates a sweep's two lists of keys with the outcomes of a batch. One list has the keys whose content is undecided, the other those whose
- * newest content is too large to publish. Adds the keys that the batch left in such a state. Removes the keys whose newest content is now
- * published, whether by this batch or before.
+ * Updates a sweep's two lists of keys with the outcomes of a batch. One list has the keys whose current content is uncertain, the other
+ * those whose newest content is too large to publish. Adds the keys that the batch left in such a state. Removes the keys whose newest
+ * content is now published, whether by this batch or before.
  */
 function withKeyOutcomes(
   sweep: SweepProgress,

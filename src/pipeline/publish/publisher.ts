@@ -27,8 +27,8 @@ export interface PublisherOptions extends PlannerOptions {
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
- * Time added to {@link COMMIT_CURSOR_EVERY_MS} while a scan is running, in ms. If the scan ends within this time and a certificate is
- * committed, the cursor is committed with it, and a transaction is saved.
+ * Time added to {@link COMMIT_CURSOR_EVERY_MS} for a batch that does not complete a scan, in ms. If a scan ends within this time and its
+ * certificate is committed, the cursor is committed in the same transaction instead of one more.
  */
 const SCAN_END_GRACE_MS = 10_000;
 
@@ -58,7 +58,7 @@ export class Publisher {
     });
   }
 
-  /** Progress of the task after the newest planned batch. */
+  /** Progress of the task as it will be once the newest planned batch is committed. */
   get progress(): TaskProgress {
     return this.#progress;
   }

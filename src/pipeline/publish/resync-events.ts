@@ -45,8 +45,8 @@ export class ResyncEvents {
    * volatile fields as they were read. These records get no event:
    *
    * - records last modified before the `since` of the resync request;
-   * - records that this batch publishes for the first time;
-   * - records without a published image, such as those whose content overlapping reads left undecided;
+   * - records that this batch publishes as new;
+   * - records without a published image, for example new ones whose content overlapping reads left undecided;
    * - records that are still remembered as republished for this request (see {@link MAX_REMEMBERED}).
    */
   republish(

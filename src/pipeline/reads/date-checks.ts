@@ -12,7 +12,7 @@ import { retryRefusedLane } from './retry-refused-lane.ts';
 export interface DateChecksOptions {
   readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
-  /** Meaning of the list's date parameters, as far as it is known. Each finding of a probe is written to this object. */
+  /** Meaning of the list's date parameters, as far as it is known. Probes store their findings in this object. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
@@ -33,8 +33,8 @@ const AN_HOUR_MS = 3_600_000;
  */
 const FIRST_PROBE_MS = 2_000;
 /**
- * Minimum time between two probes (tests of the list's date parameters), in ms. A probe is scheduled for each change that the polls did not
- * find: if this time is too small, many such changes at once cause as many probes.
+ * Minimum time from the end of a probe (test of the list's date parameters) to the next probe, in ms. A change that polls missed causes a
+ * probe. If this time is too small, many missed changes cause many probes.
  */
 const SOON_MS = 60_000;
 
@@ -128,7 +128,7 @@ export class DateChecks {
    * Emits once, when the list's date parameters have to be probed again:
    *
    * - If the last probe returned no records, no modification time is known, or probes are paused: a minute after the call.
-   * - Otherwise: an hour after the call. If polls miss a change before that, emits at once, but not earlier than a minute after the call.
+   * - Otherwise: an hour after the call. If polls miss a change before that: a minute after the call, or at once if that minute has passed.
    */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;

@@ -72,8 +72,8 @@ export interface DecodedLists
    */
   readonly snapshot: ListRequest;
   /**
-   * Requests a page for any read except the initial snapshot. A record whose bytes have the same digest as when it was last published is
-   * unchanged, and is not parsed. Most records are unchanged.
+   * Requests a page for any read except the initial snapshot. A record is not parsed if the digest of its bytes is the one stored with
+   * its published image, which shows that it is unchanged. Most records are.
    */
   readonly afterSnapshot: ListRequest;
 }
@@ -204,8 +204,8 @@ export class ListReads {
   }
 
   /**
-   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. An unpolled
-   * list is swept without pauses, and its sweeps use `lanes.fullScan`. Requests of the list's other reads might never be sent if they
+   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. The
+   * sweeps of an unpolled list are frequent and use `lanes.fullScan`. Requests of the list's other reads might never be sent if they
    * waited in a lane of lower priority.
    */
   #besidePolls(usual: Limit): Limit {
@@ -340,7 +340,7 @@ export class ListReads {
 
   /**
    * Scans the records modified at or after `since` (epoch ms), and a few earlier ones, which are filtered out by modification time later.
-   * Scans the whole list if the list refuses dates.
+   * Scans the whole list instead if a request with dates is refused, or still fails after retries.
    */
   #scanFrom(since: number, lane: ReadLane): Observable<ScanPage> {
     const { dates } = this.#polls;

@@ -56,14 +56,15 @@ export interface PollReadsOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * First pause before refused polls are tried again, in ms. The pause doubles with each try, up to an hour. If this value is too small,
- * requests are wasted. If it is too large, a list that supports dates again is still read by sweeps alone for that long.
+ * First pause before polls that were given up are tried again, in ms. The pause doubles with each try, up to an hour, until a poll scan
+ * completes. If this value is too small, requests are wasted. If it is too large, a list whose polls would succeed again is still read by
+ * sweeps alone until the pause has passed.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
  * Number of consecutive failed scans of one chain after which polls are given up for a while. The chains are the polls for new changes and
- * the lookback polls. A failed scan counts only if its window is accepted when it is requested again: otherwise another date format is
- * tried. If this value is too small, an outage during a single scan ends polls.
+ * the lookback polls. A failed scan counts only if the list accepts the same window when it is requested again; otherwise other date
+ * parameters are tried (see {@link dateNegotiation}). If this value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 /**
@@ -195,8 +196,8 @@ export class PollReads {
   }
 
   /**
-   * Polls for new changes, and for changes that became visible late. If requests with dates fail for good, looks for a date format that
-   * works, then completes.
+   * Polls for new changes, and for changes that became visible late. If a request with dates is refused, or still fails after retries,
+   * looks for date parameters that the list accepts, then completes.
    */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, open, spacingMs, catchesUp } = this.#options;
@@ -250,9 +251,9 @@ export class PollReads {
   }
 
   /**
-   * Tries date formats by test requests until the list accepts one or none is left; then completes. Errors if the list also refuses
-   * requests without dates. Called when the scan of a poll window was given up: the API refused its requests, or they still failed after
-   * retries.
+   * Looks for date parameters that the list accepts, by test requests (see {@link dateNegotiation}); then completes. Polls are given up if
+   * the list accepts none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without
+   * dates. Called when the scan of a poll window failed: the API refused its requests, or they still failed after retries.
    */
   #negotiating(
     window: Window,

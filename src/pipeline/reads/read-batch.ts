@@ -131,7 +131,8 @@ export function sweptParts(batch: ReadBatch): readonly PagePart[] {
 }
 
 /**
- * Whether the batch is the last one of an initial snapshot, a poll for new changes or a sweep. Always false for lookback polls and resyncs.
+ * Whether the batch is the last one of an initial snapshot, a poll for new changes or a sweep. Always false for batches of other reads:
+ * lookback polls, refetches, probes and resyncs.
  */
 export function completesScan(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.snapshot.done;

@@ -10,7 +10,10 @@ import { recordsOf } from '../../streams/decode/response.ts';
 export interface ResyncReadsOptions {
   /** Requests to publish the list or some of its records again. They are queued and handled one after another. */
   readonly requests$: Observable<ResyncJob>;
-  /** Scans the whole list if `since` is null, else the records modified since that time in epoch ms. */
+  /**
+   * Scans a list: all records if `since` is null, else at least those modified since that time (epoch ms). Records that were modified
+   * earlier are filtered out later.
+   */
   readonly scan: (since: number | null) => Observable<ScanPage>;
   /** Requests single records; undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;

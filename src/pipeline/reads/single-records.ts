@@ -21,7 +21,7 @@ export interface SingleRecordsOptions {
    * the reads of the emitted responses.
    */
   readonly settle: (span: Span) => void;
-  /** Called if the API refuses the request for a single record, or if its response is not JSON. */
+  /** Called if the API refuses the request for a single record, or if the record in its response is not JSON. */
   readonly onRefused: (error: unknown) => void;
 }
 
@@ -33,8 +33,8 @@ export interface SingleRecordsOptions {
  * Therefore a 404 is checked by another request right after it. This requests a record that is known to exist and whose key has the same
  * special characters. The 404 counts only if the API returns that record.
  *
- * It remains unknown whether the record exists if the check fails, if the API refuses a request (with status 400, for example), or if it
- * responds with invalid JSON.
+ * It remains unknown whether the record exists in these cases: the check fails, no record is known that could be requested for it, the API
+ * refuses a request (with status 400, for example), or the API responds with invalid JSON.
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;

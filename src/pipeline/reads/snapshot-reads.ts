@@ -27,8 +27,8 @@ export interface SnapshotReadsOptions {
 
 /**
  * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. With
- * `START_FROM`, in a list with dates, it requests only records modified since about that time. If the list refuses the dates, or returns no
- * records for them, the snapshot begins again with all records.
+ * `START_FROM`, in a list with dates, it requests only records modified since about that time. If requests with dates are refused, keep
+ * failing or return no records, the snapshot begins again with all records.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
@@ -45,8 +45,8 @@ export class SnapshotReads {
   readonly done$: Observable<void> = this.#done$;
   /**
    * Whether the snapshot is a scan of the whole list from the outset: `START_FROM` is not set, or the list has no dates. If false, the
-   * snapshot first requests the window from `START_FROM` on. If the list refuses that window or returns no records for it, the whole list
-   * is scanned after all, but this value stays false.
+   * snapshot first requests the window from `START_FROM` on. If requests for that window are refused, keep failing or return no records,
+   * the whole list is scanned after all, but this value stays false.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
@@ -54,7 +54,7 @@ export class SnapshotReads {
   #isConsistent = true;
   /** Whether this or an earlier process has read a page of the snapshot, so that polls run alongside it. */
   #hasBegun: boolean;
-  /** Whether the list refuses the window from `START_FROM` on, or returned no records for it. */
+  /** Whether requests for the window from `START_FROM` on were refused, kept failing or returned no records. */
   #isWindowUseless = false;
 
   constructor(options: SnapshotReadsOptions) {
@@ -84,13 +84,13 @@ export class SnapshotReads {
 
   /**
    * Scans the records for the initial snapshot. Without `START_FROM`, or if the list has no dates, scans the whole list. Otherwise scans a
-   * window of modification dates from `START_FROM` up to the present.
+   * window of modification dates that includes the time from `START_FROM` to the present.
    *
    * The server may read dates in any time zone. To include all records nevertheless, the window begins earlier than `START_FROM` and ends
    * two days in the future. Older records are filtered out later.
    *
-   * Some servers do not support windows that end in the future or begin long ago. If the list refuses the window or returns no records for
-   * it, the whole list is scanned.
+   * Some servers do not support windows that end in the future or begin long ago. If requests for the window are refused, keep failing or
+   * return no records, the whole list is scanned.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -146,9 +146,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns a time, in epoch ms: a record of the snapshot counts as new (event `c`, not `r`) only if it was created at this time or later. It
- * is `serverTime`, or `since` (the time where polls resume) if that is later: records created before `since` may have been published after
- * an earlier snapshot. Returns null if the server sends no time: then no record counts as new.
+ * Returns the earliest creation time, in epoch ms, with which a record of the snapshot counts as new (event `c` instead of `r`). This is
+ * the later of `serverTime` and `since`, the time where polls resume: records created before `since` may have been published after an
+ * earlier snapshot. Returns null if the server sends no time: then no record counts as new.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -34,8 +34,8 @@ export class EncodingResidue {
   }
 
   /**
-   * Moves back up from the object or array that was entered last ({@link enter}): the current path is again the path of that object or
-   * array, and not of one of its members or items.
+   * Undoes the last {@link enter}: the current path is again that of the object or array itself, instead of one of its members or
+   * items.
    */
   leave(): void {
     const { step, parent } = this.#parent!;

@@ -70,7 +70,7 @@ export function decimalFormat(precision: number, scale: number) {
   return { write, decode };
 }
 
-/** Writes an integer below 2^53 in the fewest bytes of two's complement. */
+/** Writes an integer with an absolute value below 2^53 as Avro bytes: their number, then the shortest form in two's complement. */
 function writeInteger(integer: number, out: AvroOutput): void {
   const magnitude = integer < 0 ? -integer - 1 : integer;
   let length = 1;

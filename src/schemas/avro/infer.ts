@@ -11,7 +11,7 @@ import type { Shape, TypedShape } from './shape.ts';
  */
 interface GrowOptions {
   readonly resource: string;
-  /** Avro namespace of a schema that is created. Default `cellarstream.<resource>`. */
+  /** Avro namespace of a schema that is created. Default `cellarstream.<resource>`, with underscores in place of hyphens. */
   readonly namespace?: string | undefined;
   readonly keyFields: readonly string[];
 }
@@ -88,14 +88,12 @@ function emptySchema(resource: string, namespace: string): RecordSchema {
   };
 }
 
-/**
- * One record type at its place in the schema. `newMembers`: values of the JSON members at this place for which the record type has no
- * field, by member name, from all given records.
- */
+/** A record type at its location in the schema, with the values that need new fields there. */
 interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
   /** Nested record types by the JSON name of the field that contains them; null for a field without a record type. */
   readonly parts: ReadonlyMap<string, RecordNode | null>;
+  /** Values of the JSON members that have no field in the record type, by the member's name. They are collected from all records. */
   readonly newMembers: Map<string, JsonValue[]>;
 }
 

@@ -34,8 +34,9 @@ function endsInZero(bytes: Uint8Array, to: number): boolean {
 const ZERO_ZONE = Buffer.from('+00:00');
 
 /**
- * Parses any ISO 8601 time with a date to epoch ms: any time zone, no zone (read as UTC), finer fractions (truncated to ms), and a space or
- * a small letter instead of `T`. NaN for any other text, and for a time that doesn't exist.
+ * Parses a date and time in a notation like `2024-05-01T12:34:56.789+02:00` to epoch ms. Seconds, fraction and zone are optional. A time
+ * without a zone is read as UTC, and a fraction is truncated to ms. A space or `t` may replace `T`. Returns NaN for any other text, and for
+ * a time that doesn't exist.
  */
 export function zonedMillis(text: string): number {
   const match = ZONED.exec(text);

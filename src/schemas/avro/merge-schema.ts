@@ -43,8 +43,8 @@ function filledUp(
 }
 
 /**
- * If `type` and `described` are both record types, or arrays of records nested equally deep: returns `type` with the fields added that only
- * `described` has. Otherwise, or if there are none, returns `type` itself.
+ * Returns `type` with the fields added that only `described` has. Both have to be record types, or arrays of records nested equally deep;
+ * either may be nullable. Returns `type` itself if they are of other kinds, or if no field is lacking.
  */
 function grownType(
   type: AvroType,

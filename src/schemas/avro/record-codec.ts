@@ -32,8 +32,8 @@ export interface Transcoded {
    */
   readonly fields: JsonObject;
   /**
-   * Times of the fields that `instants` of {@link WantedFields} names, in the same order: epoch ms, or null if the record or the schema
-   * lacks the field or its value is no time.
+   * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. A time is null if the record lacks the field or
+   * the field's value is no time. It may also be null if the schema lacks the field.
    */
   readonly instants: readonly (number | null)[];
 }
