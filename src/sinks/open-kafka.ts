@@ -30,11 +30,14 @@ export interface KafkaClients {
   readonly compactedTopics: CompactedTopics;
   readonly cluster: ClusterFacts;
   readonly registry: Registry;
-  /** Returns the compiled codec of a schema. Equal schemas share one codec. */
+  /** Returns the codec for change events with a schema. Equal schemas share one codec. */
   readonly compile: ReturnType<typeof sharedCodecs>;
 }
 
-/** Number of retries in kafkajs for commands that only check whether Kafka is reachable. */
+/**
+ * Maximum number of retries in kafkajs for each request of a command, and of the check when the service starts. It is low, so that an
+ * unreachable Kafka is reported soon.
+ */
 export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
@@ -49,12 +52,15 @@ const CONNECTIONS_PER_BROKER = 6;
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long before its login expires kafkajs logs in again, in ms. If it exceeds the validity of a login, each request causes a login. */
+/**
+ * Time in ms between a new login of kafkajs and the expiry of the previous login. If it exceeds the validity of a login, each request
+ * causes a login.
+ */
 const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {
   readonly log?: logCreator | undefined;
-  /** Number of retries in kafkajs before it throws an error. Default: `KAFKAJS_RETRIES.service`. */
+  /** Maximum number of times that kafkajs repeats a failed request before it throws the error. Default: `KAFKAJS_RETRIES.service`. */
   readonly kafkaRetries?: number;
 }
 

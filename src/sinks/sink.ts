@@ -81,8 +81,8 @@ export interface TransactionalLog {
    * Opens a sink with this transactional id. Opening fences every older sink of the id and ends its open transaction. So messages that are
    * read back afterwards are final.
    *
-   * @param own Identity of this process's previous sink. If another sink was opened since, the call has no effect and throws an error with
-   * `context.epoch`.
+   * @param own Identity of this process's previous sink. If another sink was opened since, or if the previous sink's transaction timed
+   * out, the call has no effect and throws an error with `context.epoch`.
    */
   open(transactionalId: string, own?: ProducerIdentity): Promise<FencedSink>;
   /** Returns the id of the cluster. A stored offset is valid only in the cluster in which it was stored. */

@@ -38,7 +38,7 @@ export interface Sighting {
 export interface Mark extends Sighting {
   /** Whether an image of the record (its content as published) was stored. If so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
-  /** Digest of the record's JSON bytes as the API sent them, if they have the content of the stored image; undefined if not computed. */
+  /** Digest of JSON bytes that the API sent for the record, and whose content equals the stored image; undefined if none is known. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
   /**
    * The run (adjacent records that are recognized as a unit) to which the key belongs; undefined if it belongs to none. The key also counts
@@ -152,9 +152,10 @@ export function runIdIn(packed: Buffer): string | undefined {
 
 /**
  * Whether the stored mark `packed` says that its key was last seen during sweep number `since` or the following one. This is a fast check:
- * it reads only the number of that sweep from the mark, and does not verify the checksum.
+ * it reads only `lastSeenSweep` from the mark, and does not verify the checksum.
  *
- * If the result is false, the caller has to unpack the mark: the key may have been seen in a later sweep. Unpacking also detects damage.
+ * If the result is false, the caller has to unpack the mark: the key may have been seen in a later sweep, or as a part of its run.
+ * Unpacking also detects damage.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

@@ -39,9 +39,9 @@ const INSTANT: Shape = {
 /**
  * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter.
  *
- * Values that no type represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone
- * surrogates. Returns undefined if no values are left. Also returns undefined if the values left show no type, for example arrays that
- * contain only nulls.
+ * Values that no type represents are ignored: null, empty arrays and objects, {@link JsonNumber}s, -0, and strings with lone surrogates.
+ * Returns undefined if no values are left. Also returns undefined if the values left show no type, for example arrays that contain only
+ * nulls.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
@@ -84,8 +84,8 @@ const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
 /**
- * Groups the values by kind (object, array, string, ...) and calls `shapeOfKind` with each group, the largest first, until it infers a
- * shape. Returns that shape; undefined if none is inferred.
+ * Returns the shape of the largest group of values for which `shapeOfKind` infers one; undefined if there is no such group. The values are
+ * grouped by kind: object, array, string, number, boolean.
  */
 function firstShape(
   values: readonly JsonValue[],
@@ -103,7 +103,10 @@ function firstShape(
   return undefined;
 }
 
-/** Whether {@link shapeOf} takes a value into account. It can infer a type from most of these values, but not from an array of nulls. */
+/**
+ * Whether {@link shapeOf} takes a value into account. True does not mean that a type can be inferred from the value: an array of nulls is
+ * taken into account, but has no type.
+ */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }

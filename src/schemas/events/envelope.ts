@@ -80,7 +80,7 @@ export interface EventImages {
   readonly sequence: number;
 }
 
-/** Returns the schema of a resource's events, with Debezium's field names. */
+/** Returns the Avro schema of a list's change events, with Debezium's field names. `valueSchema` is the schema of their images. */
 export function envelopeSchema(
   valueSchema: RecordSchema,
   resource: string,
@@ -236,7 +236,7 @@ export class EnvelopeCodec {
     };
   }
 
-  /** Extracts the encoded images (the record before and after the change) from an event without decoding them. */
+  /** Extracts the operation, the sequence number and the images of an event. The images (the record before and after) stay encoded. */
   images(bytes: Uint8Array): EventImages {
     const { before, after, rest } = this.#split(bytes);
     const { op, source } = this.#brief.fromBuffer(rest, this.#toBrief) as ChangeFacts;
@@ -335,11 +335,11 @@ export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
 export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
 
 /**
- * Returns the record in an event as JSON text, as the API sent it: `after`, or `before` if `after` is null. Returns null if both images are
- * null.
+ * Returns the record in an event as JSON text with the content that the API sent. The record is `after`, or `before` if `after` is null.
+ * Returns null if both images are null.
  *
- * Every number has its original text (`-0`, `1e400`, 64-bit ids), which `JSON.stringify` can't do; null and absent members are
- * distinguished. The order of the keys is unspecified.
+ * Every number has its original value, even `-0`, `1e400` and 64-bit ids, which `JSON.stringify` would change. Its notation may differ:
+ * `1.5` for `1.50`. Members that are null remain null, and absent members remain absent. The order of the keys is unspecified.
  *
  * @param event An event as `EnvelopeCodec.decode` returns it, whose images are JSON.
  */

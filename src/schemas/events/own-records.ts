@@ -111,7 +111,10 @@ export interface DeadLetter {
    * the part in this one.
    */
   readonly raw: string;
-  /** List offset of the page that contained the record, or of the record itself if it is not valid JSON; null if it came on no page. */
+  /**
+   * List offset of the page that contained the record. If the record is not valid JSON: the record's own list offset. Null if the record
+   * came on no page.
+   */
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */
   readonly observed_at: number;

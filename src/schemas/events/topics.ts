@@ -28,13 +28,13 @@ export interface TopicSpec {
   readonly fixedPartitions: boolean;
   /** Name of the list that all the topic's events belong to; undefined for a topic that is not limited to one list. */
   readonly resource: string | undefined;
-  /** Name of another topic with the same keys. Both topics should have the same number of partitions. */
+  /** Name of another topic with the same keys, which should have the same number of partitions; undefined if there is no such topic. */
   readonly copartitionedWith: string | undefined;
 }
 
 /** Names of the topics that the service writes. */
 export interface TopicNames {
-  /** Name of the topic with a resource's events: `wine.wine-clubs`. */
+  /** Returns the full name of the topic with a list's events, such as `wine.wine-clubs` for the list `wine-clubs`. */
   readonly records: (resource: string) => string;
   /** Returns the full name of the topic with a list's status changes. `topic`: its name without `TOPIC_PREFIX`. */
   readonly statusChanges: (statuses: { readonly topic: string }) => string;

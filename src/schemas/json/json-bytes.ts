@@ -113,7 +113,8 @@ const STEP_BYTES = 2 ** 19;
  * @param read Called with the index of an element's first byte. Reads this element and, if it can, some of those directly after it. Returns
  * their values, and the index after the last of them (for JSON, {@link endOfValue} computes it).
  * @returns `elements`, the values that `read` returned, in order; and `rest`, the page as JSON text with an empty array of records.
- * Undefined if the page has another structure or is malformed: then the caller has to parse the whole page.
+ * Undefined if the array can't be found in this way, or if the JSON around its elements is found to be malformed: then the caller has to
+ * parse the whole page.
  */
 export function* pageElements<T>(
   page: Buffer,
@@ -133,8 +134,8 @@ interface FoundArray<T> {
   readonly from: number;
   readonly end: number;
   /**
-   * Index, in the page, of the first byte after the JSON value at the index `start` of `elementsIn`. That value is the array, or an object
-   * that contains the array.
+   * Index, in the page, of the first byte after the JSON value in which {@link elementsIn} searched for the array. That value is the array
+   * itself, or an object that contains the array.
    */
   readonly after: number;
 }
@@ -145,8 +146,8 @@ interface FoundArray<T> {
  * cases:
  *
  * - There is no such array.
- * - The JSON is malformed.
- * - An object on the path has an escaped name, or has the path's next name twice.
+ * - The JSON is found to be malformed. Malformed JSON within the values that are skipped is not noticed.
+ * - An object on the path has a member name with an escape, or has two members with the next name of the path.
  */
 function* elementsIn<T>(
   page: Buffer,

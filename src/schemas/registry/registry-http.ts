@@ -82,7 +82,7 @@ export class RegistryHttp {
   readonly #options: RegistryOptions;
   readonly #url: URL;
   readonly #base: string;
-  /** `Authorization` header with user name and password; undefined without them. */
+  /** `Authorization` header with the user name and password from the options or the URL; undefined if neither has them. */
   readonly #basicAuth: string | undefined;
   readonly #connections: ReturnType<typeof httpConnections>;
 

@@ -225,8 +225,8 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Sends a malformed request to the registry, to test whether the client has a right without changing anything. Returns the registry's
-   * refusal; undefined if the client has the right.
+   * Sends a malformed request to the registry, to test whether the client may send valid ones, without changing anything. Returns the error
+   * message if the registry refuses the request because of credentials, a missing right or read-only mode; otherwise undefined.
    */
   async #refusalOf(method: string, path: string, subject: string, malformed: object) {
     try {
@@ -250,7 +250,10 @@ function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/** Whether an error says that the registry refused a request because this client lacks a right or because the registry is read-only. */
+/**
+ * Whether an error says that the registry refused a request for one of these reasons: the client's credentials (401), a right that the
+ * client lacks (403), or read-only mode.
+ */
 function isForbidden(error: unknown): error is CellarstreamError {
   if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;

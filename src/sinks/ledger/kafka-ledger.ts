@@ -37,7 +37,10 @@ export interface AccountLog {
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** Returns the newest entry of each guest that has appended entries since the last successful call of `claim` or `guests`. */
+  /**
+   * Returns the newest entry of each guest that has appended entries since the last successful call of `claim` or `guests`. Expired entries
+   * are left out.
+   */
   readonly guests: () => Promise<GuestEntries>;
   /** Ends the access to the ledger topic. Resolves once all earlier calls have ended, because a claim in flight could fence a successor. */
   readonly close: () => Promise<void>;
@@ -189,7 +192,8 @@ class OwnerLog implements AccountLog {
    * Commits a claim of the account: the ledger entry `text`, and in the same transaction the messages `beside`. Opens a sink for it, and
    * returns this sink and an offset in the ledger topic after the entry.
    *
-   * @throws CellarstreamError `FENCED` if another process has meanwhile opened the transactional id: the account is left to it.
+   * @throws CellarstreamError `FENCED` if a broker says that the sink's epoch is outdated. Another process has then probably opened the
+   * transactional id, and the account is left to that process.
    */
   async #commitClaim(text: string, beside: readonly Message[] | undefined) {
     try {

@@ -81,9 +81,9 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
  *
  * 1. The producer requests a new identity, if a late request of the previous commit may still arrive.
  * 2. The partitions are added to the transaction.
- * 3. The batches are delivered. If this phase or phase 2 fails, the transaction is aborted.
- * 4. The transaction is ended.
- * 5. The producer waits until readers can see the messages.
+ * 3. The batches are delivered. If this phase or an earlier one fails, the transaction is aborted.
+ * 4. The transaction is committed.
+ * 5. Unless `until` is `committed`, the producer waits until readers can see the messages.
  */
 class KafkaProducer implements FencedSink {
   readonly #options: KafkaProducerOptions;

@@ -59,15 +59,15 @@ const MAX_PIECE_BYTES = 2 ** 18;
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /**
- * Smallest batch that is compressed, in bytes. If it is too small, setting up gzip for small batches, such as those with a cursor, takes
- * longer than compression saves.
+ * Smallest size of a batch's encoded messages with which they are compressed, in bytes. If it is too small, setting up gzip for small
+ * batches, such as those with a cursor, takes longer than compression saves.
  */
 const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
 /**
- * Encodes the messages of one batch. If they have {@link MIN_COMPRESSED_BYTES} or more, compresses them on zlib's threads.
+ * Encodes the messages of one batch. If their encoded size is {@link MIN_COMPRESSED_BYTES} or more, compresses them on zlib's threads.
  *
  * @param room Upper bound of the messages' encoded size before compression, in bytes.
  */
@@ -124,7 +124,7 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
 
 /** Largest number of bytes that a message takes in a batch in addition to its key, value and headers. */
 const MAX_FRAME_BYTES = 32;
-/** Largest size of the length fields of one message header (those of its name and its value), in bytes, both together. */
+/** Largest total size of the two length fields of a message header, in bytes: the length of its name, and that of its value. */
 const MAX_HEADER_FRAME_BYTES = 10;
 
 interface Output {
@@ -225,8 +225,8 @@ function maxBatchBytes(maxMessageBytes = Infinity): number {
  * Returns the maximum size of a message's value, in bytes. A message with such a value fits into a batch, even if its key and headers have
  * `KEY_AND_HEADER_BYTES`.
  *
- * @param maxMessageBytes The topic's `max.message.bytes`. A batch must stay below this size, and has at most {@link MAX_BATCH_BYTES}.
- * Default: only the latter limit applies.
+ * @param maxMessageBytes The topic's `max.message.bytes`: the broker refuses a batch that is larger. Default: unlimited, so that only
+ * {@link MAX_BATCH_BYTES} limits a batch.
  */
 export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;

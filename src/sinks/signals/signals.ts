@@ -54,12 +54,12 @@ const SCHEMAS = {
     .object({
       type: z.literal('resync'),
       ...ASKS,
-      /** Limits the request to the order with this number. Numbers above 2^53 - 1 are passed as text, so that no digit is lost. */
+      /** Limits the request to the order with this number; null: no limit. Numbers above 2^53 - 1 are sent as text, to lose no digit. */
       order_number: z
         .union([z.int().min(0), z.string().refine(isLong)])
         .nullable()
         .default(null),
-      /** Limits the request to records that were modified at this time or later, and to records without a modification time. */
+      /** Limits the request to records that were modified at this time or later, or have no modification time. Default null: no limit. */
       since: TIME.nullable().default(null),
     })
     .refine(({ order_number, since }) => order_number === null || since === null, {
@@ -127,8 +127,10 @@ export type Signals = { readonly [T in keyof typeof SCHEMAS]: z.infer<(typeof SC
 export type Signal = Signals[keyof Signals];
 
 /**
- * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. The error's text has one line and does not quote
- * values of the message.
+ * Decodes and validates a message of the signals topic.
+ *
+ * @throws CellarstreamError `VALUE_UNREADABLE` if the message is no valid signal. The error's text has one line and does not quote values
+ * of the message.
  */
 export function parseSignal({ key, value }: Pick<KeyedMessage, 'key' | 'value'>): Signal {
   const json = parse(value?.toString() ?? '');

@@ -29,9 +29,9 @@ export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' |
  *
  * If the brokers refuse a topic, and an optional setting may be the cause, the topic is created without some of its settings:
  *
- * - if the brokers refuse an optional replication factor: without that number and without an optional `min.insync.replicas`;
+ * - if the brokers refuse an optional replication factor: with the brokers' default factor, and without `min.insync.replicas`;
  * - if the brokers name other optional settings: without these;
- * - if the brokers name no optional setting: without all of them. The replication factor is left out last.
+ * - if the brokers name no optional setting: without all of them; if that does not suffice, also with the default replication factor.
  *
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */

@@ -188,9 +188,9 @@ const STORAGE_TOPICS = ['kafkasql-journal', '_schemas'];
 const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**
- * Returns warnings about a registry's storage topic whose retention settings let Kafka delete schemas. The registry would then assign the
- * deleted schemas' ids to other schemas. There are no warnings for topics that do not exist, or whose settings this client's user has no
- * right to read.
+ * Returns a warning for each retention setting with which Kafka deletes schemas from the storage topic of a schema registry. The registry
+ * would then assign the deleted schemas' ids to other schemas. Only the topics in {@link STORAGE_TOPICS} are checked. There are no warnings
+ * for topics that do not exist, or whose settings this client's user has no right to read.
  */
 export async function registryStorageFindings(
   cluster: ClusterAccess,

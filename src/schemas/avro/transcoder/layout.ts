@@ -68,8 +68,8 @@ export const TYPE_BYTES = 32;
 export const RECORD_COUNT = 0;
 /**
  * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array predicts the
- * order of an object's members: element `k` is the index of the field that most recently followed field `k`, and the last element is the
- * index of the field that most recently was an object's first.
+ * order of an object's members. Element `k` is the index of the field that is expected after field `k`: the one that followed it last time
+ * or, at first, the next one in the schema. The last element is the index of the field that is expected first.
  */
 export const RECORD_FOLLOWERS = 4;
 /**

@@ -278,8 +278,9 @@ interface Exports {
 }
 
 /**
- * Number of bytes at the end of the input window (the part of a page that is in the memory of WebAssembly). A record that begins within
- * them may extend beyond the window. Before it is transcoded, the window is therefore moved to the beginning of that record.
+ * Size in bytes of the last section of the input window (the part of a page that is in the memory of WebAssembly). A record that begins in
+ * this section may extend beyond the window. The window is therefore moved to the beginning of such a record before the record is
+ * transcoded. It is not moved if it already reaches the end of the page.
  */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
