@@ -5,9 +5,9 @@
  * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Sweep number of the newest full scan before the first key of this range (whose deletions are held back) went missing. */
+  /** Number of the last sweep before keys of this range began to go missing. Each of these keys was seen in this sweep or after it. */
   readonly from: number;
-  /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
+  /** Number of the newest sweep in which keys of this range went missing. No read has shown these keys since this sweep began. */
   readonly to: number;
   /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;

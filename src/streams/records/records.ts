@@ -170,8 +170,8 @@ type KeyChoice =
  */
 const A_FEW = 1 / 10;
 /**
- * Largest fraction of a page's records without a key at which a candidate for the key fields is chosen after all, if no candidate is
- * suitable by the lower limit `A_FEW`.
+ * Second limit, for a page on which no candidate for the key fields is suitable by `A_FEW`: the first candidate is then chosen with which
+ * at most this fraction of the page's records have no key.
  */
 const MOST = 1 / 5;
 
