@@ -1,8 +1,9 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * A held-back range: keys that went missing between the same two full scans, too many at once to be published as deleted. The sweeps that
- * last saw these keys have numbers from `from` (included) to `to` (excluded).
+ * A held-back range: keys whose deletions are held back, because too many of them went missing between two full scans. Keys that go missing
+ * in the full scan after these two may join the range. When a read last showed such a key, the newest sweep had a number from `from`
+ * (included) to `to` (excluded).
  */
 export interface HeldBack {
   /** Number of the last sweep before keys of this range began to go missing. Each of these keys was seen in this sweep or after it. */

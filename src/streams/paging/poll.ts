@@ -174,8 +174,8 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time. If all
-   * of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
+   * Selects the stamps that {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local
+   * time. If all of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
    *
    * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
    * - `far`: all stamps seen. Used otherwise.

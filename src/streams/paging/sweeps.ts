@@ -59,8 +59,8 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
-   * logical clock, of the newest page that a sweep of this process has read. If none has been read yet: those of a read that begins and
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span` is the begin and the end, on the
+   * list's logical clock, of the newest read by a sweep of this process. If there is none yet, it is the span of a read that begins and
    * ends now.
    */
   | {
@@ -128,8 +128,8 @@ export interface DeletionRules {
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /**
-   * Called in a sweep with missing keys if the API seems to cap the list: to serve only `total` records although the list has more. The API
-   * must have seemed to do so for at least `proofMs`.
+   * Called in a sweep with missing keys if the API has seemed to cap the list for at least `proofMs`. A capped list has more records than
+   * the `total` that the API reports and serves.
    */
   readonly onCut?: (total: number) => void;
 }

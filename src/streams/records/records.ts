@@ -178,7 +178,8 @@ const MOST = 1 / 5;
 /**
  * Chooses the key fields of a list with several candidates, from the elements of a page. A candidate (one field or several) is suitable if
  * at least nine tenths of the JSON objects have a key with it, and no two objects with the same key differ. The result is the first
- * suitable candidate. If there is none, four fifths of the objects suffice. Undefined for a page without JSON objects.
+ * suitable candidate. If there is none, four fifths of the objects suffice. If no candidate meets this limit either, the result has the
+ * names of all fields instead. Undefined for a page without JSON objects.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
