@@ -37,17 +37,17 @@ export interface TokenUse {
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
   /**
-   * If this attempt has failed: times of the previous attempt of the same query, if that one failed with the same token and the same status
-   * as this one. Otherwise undefined.
+   * Times of the previous attempt of the same query. Set only if both this attempt and the previous one failed, with the same token and the
+   * same status.
    */
   readonly lastTry?: RequestTimes | undefined;
 }
 
 interface RefusalState {
   /**
-   * Number of failures of the list's requests since the list last accepted the token. Failures are refusals of the token, and errors that
-   * may be due to the token. Failures of requests that were in flight together count once. After a counted failure, the next one counts
-   * only if its request was sent at `retryAt` or later.
+   * Number of failures counted for the list since it last accepted the token: refusals of the token, and errors that may be due to the
+   * token. After a counted failure, the next one counts only if its request was sent at `retryAt` or later. So failures of requests that
+   * were in flight together count once.
    */
   readonly count: number;
   readonly newest: RequestTimes;
@@ -56,19 +56,19 @@ interface RefusalState {
    * `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
-  /** When requests for the list may be sent again, in ms on the scheduler's clock. */
+  /** Earliest time at which the token may be tried again for the list, in ms on the scheduler's clock. */
   readonly retryAt: number;
 }
 
-/** Pause before a list retries a token that it has refused once, in ms. The pause doubles with each further refusal, up to 30 s. */
+/** Pause after a list's first refusal of a token until the token is tried again, in ms. Doubles with each further refusal, up to 30 s. */
 export const FIRST_PAUSE_MS = 1_000;
-/** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
+/** Longest pause until a refused token is tried again for a list, in ms. Too large: it is noticed late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long a list's failing queries of one kind, such as by date or by key, are given up without a retry, in ms. The time begins when a
- * query of that kind fails for good and the token was shown not to be the cause. Queries are given up in this way only after a later query
- * of that kind has succeeded (see {@link TokenEvidence.isFineBesideFailures}). If the time is too small, each of many failing queries is
- * retried. If it is too large, a token that stops working is noticed later.
+ * Period in ms in which queries of one kind, such as by date or by key, are not retried if they fail with a final status. The period begins
+ * when a query of that kind fails for good and the token was shown not to be the cause. The rule applies only if a later query of that kind
+ * has succeeded (see {@link TokenEvidence.isFineBesideFailures}). If the period is too short, each of many failing queries is retried. If
+ * it is too long, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -113,8 +113,9 @@ export class TokenEvidence {
   /**
    * State of the token:
    *
-   * - `new`: no request with it has succeeded or been refused yet;
-   * - `young`: it has been refused and has never worked, perhaps because the server's replicas do not know it yet;
+   * - `new`: no request with it has succeeded, and no refusal or other failure was recorded for it;
+   * - `young`: it has never worked, and a request with it has been refused or has failed, perhaps because the server's replicas do not know
+   *   it yet;
    * - `proven`: a list has responded with a page;
    * - `dead`: given up, because the server refuses it. A later success, or a login that returns the same token, ends this state.
    */
@@ -125,8 +126,8 @@ export class TokenEvidence {
   }
 
   /**
-   * When the first failure after the newest success of a request with the token was reported, in ms; undefined if there was no failure
-   * since.
+   * Time of the first reported failure since a request with the token last succeeded, in ms; undefined if there was none. Counts only
+   * failures that may be due to the token.
    */
   get failingSince(): number | undefined {
     return this.#failingSince;

@@ -21,8 +21,8 @@ export interface TokenVerdict {
 }
 
 /**
- * How long before the end of its lifetime a token counts as expired, in ms. The margin is needed because lifetimes are in whole seconds and
- * requests take time.
+ * Margin before the end of a token's lifetime, in ms: from then on, the token counts as expired. The margin is needed because lifetimes are
+ * in whole seconds and requests take time. It is smaller for short lifetimes: see {@link MARGIN_PART}.
  */
 const MARGIN_MS = 2_000;
 /** Largest fraction of a token's lifetime that the margin may take: tokens with a lifetime below 40 s have less than `MARGIN_MS`. */
@@ -274,7 +274,7 @@ export class LoginPace {
   /** Number of consecutive early logins (before the token expires). A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /** Whether a request has succeeded with the token of the last early login (one before the old token expired). */
+  /** Whether a request with the newest token has succeeded since the last early login (one before the token expires) was begun. */
   #hasHelped = false;
 
   /** Returns how long the next login must be delayed, in ms. */

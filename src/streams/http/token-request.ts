@@ -35,7 +35,8 @@ export interface TokenRequest {
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * Returns the address that the description gives for the login or the token endpoint; undefined if requests carry static credentials.
+ * Returns the address that the description gives for the login or the token endpoint; undefined if it has neither, for example because
+ * requests carry static credentials.
  *
  * @throws RangeError if a variable of the address has no value, or the address is not valid.
  */
@@ -67,7 +68,7 @@ export function refreshGrantOf(
 /**
  * Returns how the description requests a token.
  *
- * @param ownUrl Address that replaces that of the description (`API_LOGIN_URL`).
+ * @param ownUrl The setting `API_LOGIN_URL`: the address to use instead of the one in the description.
  * @throws RangeError if the description has neither a login nor OAuth 2, a variable of the address has no value, or the address is not
  * valid.
  */

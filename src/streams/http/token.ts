@@ -31,7 +31,7 @@ export interface TokenSourceOptions {
   readonly login: Observable<Token>;
   /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Called with the new token after each login. */
+  /** Called after each login with the token that it returned, even if it is the same token as before. */
   readonly onToken?: (token: Token) => void;
   /** Called when a login is delayed because of too many recent logins, with the newest token and the delay in ms. */
   readonly onPaced?: (token: Token | undefined, delayMs: number) => void;
@@ -48,7 +48,7 @@ export interface TokenSource {
   current(): Token | undefined;
   /**
    * Reports the outcome of a request, and returns the decision about its retry. If the token seems to be dead (no longer accepted by the
-   * server), one login is made, however many requests report this. Without reports a token is used until shortly before it expires.
+   * server), at most one login is made, however many requests report this. Without reports a token is used until shortly before it expires.
    */
   report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
   /** Adds the token or other credentials to a request. Default: the token is sent as a bearer token. */
@@ -69,8 +69,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again. All subscribers share
  * these logins. If a login returns the same token again, the next regular login is made only at the end of this token's lifetime.
  *
- * After a login, the old token stays available until the new token has worked. At the latest, it becomes unavailable two seconds before the
- * end of its lifetime, or a twentieth of the lifetime before that end if this is shorter.
+ * After a login, the old token stays available until the new token has worked. This requires that the old token worked and that no request
+ * with it has failed since. The old token becomes unavailable earlier if the server refuses it, or once it has nearly expired: two seconds
+ * before the end of its lifetime, or a twentieth of the lifetime before that end if this is shorter.
  *
  * The renewal timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login
  * if it is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.

@@ -16,8 +16,8 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap: as many as it advanced after
-   * the newest page that did. Lists with `earlier` positions step back to these instead.
+   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap. It is the number of records
+   * by which the scan last advanced. In a list with `earlier` positions, the scan steps back to one of these instead.
    */
   readonly step: number;
   /**
@@ -35,7 +35,10 @@ export interface Position {
    * were removed.
    */
   readonly leftOut?: readonly string[];
-  /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
+  /**
+   * Page size of the next request. Used only if `offset` is a multiple of it, as in a list that is read in whole pages. Otherwise, or if
+   * undefined, the page plan chooses the page size.
+   */
   readonly pageSize?: number;
   /**
    * Set if the scan goes on with this page even if the page has no anchor (an unchanged record that the scan has read before). The reason
@@ -128,9 +131,9 @@ const MAX_STEPS_BACK = 8;
  * a list with a total order, the scan has then read all records before the anchor. The records after the anchor follow on the page without
  * a gap. A record moves across the anchor only if it is changed, and then the next poll or sweep reads it.
  *
- * A page without an anchor shows that more than `overlap` records were removed. The scan then steps back to the start of the previous page,
- * which has more anchors. The first page of the list needs no anchor. If anchors are in a different order than before, the list has no
- * total order.
+ * A page without an anchor usually means that more than `overlap` records were removed. The scan then steps back to the start of the
+ * previous page, which has more anchors. The first page of the list needs no anchor. If anchors are in a different order than before, the
+ * list has no total order.
  *
  * Digests of anchors leave out the fields that differ in every response; otherwise no record would count as unchanged. If only the key is
  * left, the digest is made of the key and of the keys of the records before it. It then shows whether the record has moved, because a
@@ -233,8 +236,8 @@ class AnchorPage {
    * Returns a text that identifies the record at index `place` of the page.
    *
    * - For a record with a key: the key.
-   * - For a record without a key: a text with the content digest of the record before it. The record's own content may occur anywhere in
-   *   the list. Undefined if that digest is missing.
+   * - For a record without a key: `after` and the content digest of the record before it, because its own content may occur anywhere in the
+   *   list. Undefined if that digest is missing, as for the first record of the page.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);

@@ -14,8 +14,8 @@ interface NegotiationStart {
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
   /**
-   * Called if the dates are the likely cause of the refusal: a request without dates has succeeded, and the same request with dates was
-   * refused once more. Default: not called.
+   * Called if the dates are the likely cause of the refusal: a request without dates has succeeded, and the refused request, sent again,
+   * was refused again. Default: not called.
    */
   readonly onConfirmed?: () => void;
 }

@@ -1,13 +1,14 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * A held-back range: keys that went missing between the same two full scans, too many at once to be published as deleted. The sweeps that
- * last saw these keys have numbers from `from` (included) to `to` (excluded).
+ * A held-back range: keys whose deletions are held back, because too many of them went missing between two full scans. Keys that go missing
+ * in the full scan after these two may join the range. When a read last showed such a key, the newest sweep had a number from `from`
+ * (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Sweep number of the newest full scan before the first key of this range (whose deletions are held back) went missing. */
+  /** Number of the last sweep before keys of this range began to go missing. Each of these keys was seen in this sweep or after it. */
   readonly from: number;
-  /** Sweep number of the newest full scan in which keys of this range (whose deletions are held back) went missing. */
+  /** Number of the newest sweep in which keys of this range went missing. No read has shown these keys since this sweep began. */
   readonly to: number;
   /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;

@@ -63,7 +63,10 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
   );
 }
 
-/** Smallest maximum length of poll windows, in ms. If the server refuses long windows, the maximum is halved, but not below this length. */
+/**
+ * Lower bound for the maximum length of poll windows, in ms. If the server refuses long windows, their maximum length is halved, but never
+ * to less than this.
+ */
 export const SHORTEST_MS = 86_400_000;
 
 export interface ListDatesOptions {

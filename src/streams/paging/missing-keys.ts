@@ -19,8 +19,8 @@ export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
   /**
-   * Returns the next slice of the keys that no read has shown since full scan (sweep) number `since` began: those after the key `after`.
-   * The slice is small enough not to block the event loop for long.
+   * Returns a slice of the keys that no read has shown since full scan (sweep) number `since` began. The slice begins after the key
+   * `after`, or with the first key if `after` is undefined. It is small enough not to block the event loop for long.
    */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }

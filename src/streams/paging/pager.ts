@@ -112,15 +112,15 @@ class OffsetPager extends Pager {
   readonly #shift = new PageShift();
   /**
    * The newest page if it is short (it had records, but fewer than requested). Only the next page shows whether the list ends with it.
-   * Undefined in lists whose responses say whether another page follows.
+   * Undefined if the newest page is not short, and in lists whose responses say whether another page follows.
    */
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan knew at the newest page, or when the scan began, that the server serves pages of a single size. If the plan
-   * detects this only during the scan, the pages so far were requested at wrong offsets. The scan then begins again, unless the newest page
-   * is the first one of the list.
+   * Whether the page plan knew that the server serves pages of a single size only. Set when the scan begins, and updated with each page. If
+   * the plan detects this only during the scan, the pages so far were requested at wrong offsets. The scan then begins again, unless the
+   * newest page is the first one of the list.
    */
   #wasFixed: boolean;
 

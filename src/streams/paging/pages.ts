@@ -94,7 +94,7 @@ export interface PagesOptions {
  * list is scanned again from the beginning, with a larger overlap, in two cases:
  *
  * - The scan read fewer distinct records than `total`.
- * - Records could not be counted, and unchanged ones were reordered.
+ * - Records could not be counted, and unchanged ones were reordered, or a page was accepted without an anchor.
  *
  * The list is scanned again at most twice, until all records have been read. If the list puts changed records first, the first page of the
  * repeated round is often enough: the missing records have moved there during the scan.
@@ -131,11 +131,14 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of times that a scan is repeated because it has read fewer records than `total`, or unchanged records in a changed order.
- * Each time the overlap is five times larger. If this value is too large, a list that always looks faulty is scanned in vain.
+ * Maximum number of times that a scan is repeated because it may have missed records (see {@link pages} for the cases). Each time the
+ * overlap is five times larger. If this value is too large, a list that always looks faulty is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
-/** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
+/**
+ * Maximum number of times that a scan begins again because the server refused a cursor. After that, such a refusal makes the scan fail with
+ * a retryable error.
+ */
 const MAX_RESTARTS = 5;
 /** Result of joining a page in a list whose pages do not overlap: every page counts as one that continues the scan without a gap. */
 const JOINED: JoinResult = {
@@ -147,8 +150,8 @@ const MAX_COUNTED = 250_000;
 
 /**
  * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from the response. At the end of the
- * list, the scan returns to the beginning if it may have missed records: it has read fewer than `total`, or has read records in a changed
- * order. It then uses a larger overlap.
+ * list, the scan returns to the beginning with a larger overlap if it may have missed records (see {@link pages} for the cases), but at
+ * most `MAX_REPEATED_ROUNDS` times.
  */
 class Scan {
   readonly #options: PagesOptions;

@@ -10,7 +10,10 @@ import { ISO } from '../../description/time-format.ts';
 /** The range of modification dates that a scan covers. */
 export interface Window {
   readonly from: string;
-  /** Value of the date parameter for the end of the range. Undefined if none is sent: the list has no such parameter, or refuses it. */
+  /**
+   * Value of the date parameter for the end of the range. Undefined if no end is sent, for example because the list has no such parameter,
+   * or refuses or misinterprets it.
+   */
   readonly to?: string;
 }
 
@@ -52,8 +55,8 @@ export interface PollOptions {
   /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
   /**
-   * Longest delay between a record's modification time and its visibility in the API that polls allow for, in ms. A record that becomes
-   * visible with such a delay is read within about the same time after it became visible. Default 60,000.
+   * Longest delay that polls allow for between a record's modification time and its visibility in the API, in ms. A record that becomes
+   * visible so late is read at most about `lookbackMs` after it became visible. Default 60,000.
    */
   readonly lookbackMs?: number;
   /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` limits them. */
@@ -77,9 +80,9 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that is left unused for the lookback chain (polls that look further back). The polls
- * for new records leave it unused by making their pauses longer, at most 1.5 times as long. If the value is too small, the two chains
- * together exceed the polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
+ * Largest fraction of the polls' share of the quota that the polls for new records leave to the lookback chain (polls that look further
+ * back). To do so, they make their pauses longer, at most 1.5 times as long. If the value is too small, the two chains together exceed the
+ * polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
  */
 const MAX_BACK = 1 / 3;
 /**
@@ -95,8 +98,8 @@ export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 const GAP_RETRY_MS = 10 * 60_000;
 
 /**
- * Polls a list for ever. Each poll scans a window of modification dates. The window begins where the previous scan of the same chain of
- * polls began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages.
+ * Polls a list for ever. Each poll scans a window of modification dates. The window begins, at the latest, where the previous scan of the
+ * same chain of polls began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages.
  *
  * Two chains run concurrently:
  *
@@ -171,8 +174,8 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time. If all
-   * of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
+   * Selects the stamps that {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local
+   * time. If all of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
    *
    * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
    * - `far`: all stamps seen. Used otherwise.
@@ -181,7 +184,7 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly scheduler: SchedulerLike;
 }
 
-/** A chain of scans of a list by modification date. Each window begins where the previous scan began, minus a lookback. */
+/** A chain of scans of a list by modification date. Each window begins at {@link ScanChain.since} minus a lookback. */
 class ScanChain {
   readonly #options: ScanChainOptions;
   #since: number;
@@ -201,8 +204,9 @@ class ScanChain {
   }
 
   /**
-   * Start of the next window, in epoch ms on the server's clock, before the lookback is subtracted from it. Normally the time at which the
-   * last completed scan began.
+   * Start of the next window, in epoch ms on the server's clock, before the lookback is subtracted from it. Normally the newest
+   * modification time that was known when the last completed scan began, but at most about 15 minutes before the server's time at that
+   * moment.
    */
   get since(): number {
     return this.#since;
@@ -214,8 +218,8 @@ class ScanChain {
   }
 
   /**
-   * Repeats the scan without end, and emits the pages of all scans. After the nth scan, the next one starts when `leastMs(nth)` ms have
-   * passed since the start of the nth, or when `now$` emits.
+   * Repeats the scan without end, and emits the pages of all scans. After the end of the nth scan, the next one starts as soon as
+   * `leastMs(nth)` ms have passed since the start of the nth, or when `now$` emits.
    */
   scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
     const { scheduler } = this.#options;

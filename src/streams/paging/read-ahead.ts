@@ -28,8 +28,8 @@ interface Asked {
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
 /**
- * Number of pages that is added to the computed number of pages to request ahead, before the sum is rounded up. With it, one request
- * usually waits for the quota while the others are in flight.
+ * Surplus that is added to the computed number of pages to request ahead, before the sum is rounded up. With it, one request usually waits
+ * for the quota while the others are in flight.
  */
 const SPARE = 0.5;
 
@@ -90,7 +90,8 @@ export class PagesAhead {
   }
 
   /**
-   * Cancels the requests that were made ahead and whose pages have not been used, and passes the responses that have arrived to `onDrop`.
+   * Cancels the requests that were made ahead and whose pages have not been used. Calls `onDrop` for each of them whose response has
+   * already arrived.
    */
   drop(): void {
     const dropped = this.#asked;

@@ -76,9 +76,15 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
 
 /** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /** Highest `total` (number of records that the API reports) in the newest scan. Without a `total`: the number of keys that it read. */
+  /**
+   * Highest `total` (number of records that the API reports) in the newest scan. If a `total` does not mark the list's end: at least the
+   * number of keys that this scan read.
+   */
   readonly top: number;
-  /** Highest `total` (number of records that the API reports) in all scans of the list. Without a `total`: highest number of keys read. */
+  /**
+   * Highest `total` (number of records that the API reports) in all scans of the list. If a `total` does not mark the list's end: at least
+   * the highest number of keys that a scan read.
+   */
   readonly peak: number;
   /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
   readonly lacksMass: boolean;

@@ -15,8 +15,8 @@ export type ScanTrouble =
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
   /**
-   * A repetition of the scan reaches the end of the list, or a page without new records, and the scan has read too few records. All its
-   * rounds together have shown fewer distinct records than the `total` that the API reports, which has not changed meanwhile.
+   * A repeated scan has still read too few records. It has reached the end of the list, or a page without new records, and all its rounds
+   * together have shown fewer distinct records than `total`. This number, which the API reports, has not changed meanwhile.
    */
   | 'short'
   /**
@@ -25,7 +25,7 @@ export type ScanTrouble =
    * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
    * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before, or has
    *   accepted a page without an anchor.
-   * - The scan ended with the trouble `endless` because pages brought no new records, and the API reports no `total`.
+   * - The scan ended with the trouble `endless`, and the API reports no `total`.
    */
   | 'unsettled'
   /**

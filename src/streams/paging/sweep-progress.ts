@@ -35,7 +35,7 @@ export interface SweepProgress {
   /** When the newest sweep began, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
-  /** Where the running sweep resumes. Null if it is at its beginning, or no sweep is running. */
+  /** Position at which the newest sweep goes on reading the list. Null if it is at its beginning, or has read the list. */
   readonly position: Position | null;
   /** The list's `total`, if all pages of the sweep so far report the same. `moved` once a page reports a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
@@ -49,7 +49,7 @@ export interface SweepProgress {
   /** Times and counts of the newest sweep (recurring full scan), for its certificate; null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
-  /** How strongly the newest sweep that has ended proves that keys it did not read are absent from the list. */
+  /** How strongly the newest sweep whose scan has ended proves that keys it did not read are absent from the list. */
   readonly proof: Proof;
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];

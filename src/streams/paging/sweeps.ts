@@ -59,8 +59,8 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
-   * logical clock, of the newest page that a sweep of this process has read. If none has been read yet: those of a read that begins and
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span` is the begin and the end, on the
+   * list's logical clock, of the newest read by a sweep of this process. If there is none yet, it is the span of a read that begins and
    * ends now.
    */
   | {
@@ -76,12 +76,15 @@ export type SweepStep =
       readonly since: number;
       readonly answer: Answer | undefined;
       /**
-       * Whether this is the second request for the same key, after the first found no record. Only the second one can prove that the record
-       * was deleted.
+       * Whether this is the second request for the same key; the first one did not show the record. Only the second request can prove that
+       * the record was deleted.
        */
       readonly again: boolean;
     }
-  /** The first round of requests for single records has ended: each missing key was requested once, by this or an earlier sweep. */
+  /**
+   * The first round of requests for single records has ended: each missing key whose deletion is not held back was requested once, by this
+   * or an earlier sweep.
+   */
   | { readonly kind: 'asked-once' }
   /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
@@ -125,8 +128,8 @@ export interface DeletionRules {
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /**
-   * Called in a sweep with missing keys if the API seems to cap the list: to serve only `total` records although the list has more. The API
-   * must have seemed to do so for at least `proofMs`.
+   * Called in a sweep with missing keys if the API has seemed to cap the list for at least `proofMs`. A capped list has more records than
+   * the `total` that the API reports and serves.
    */
   readonly onCut?: (total: number) => void;
 }
@@ -166,9 +169,9 @@ interface FirstRequest {
 }
 
 /**
- * While missing keys wait for proof, the wait for the next sweep has a maximum: `proofMs` after the first sweep that tried to prove keys
- * absent and proved none, and 2, 4 and 8 times `proofMs` after the second, third and fourth such sweep in a row. This is the number of such
- * sweeps after which the maximum stops growing.
+ * Number of unsuccessful sweeps in a row after which the maximum wait for the next sweep stops growing. A sweep is unsuccessful if it tried
+ * to prove missing keys absent and proved none. While missing keys wait for proof, the wait is at most `proofMs` after the first such
+ * sweep, and 2, 4 and 8 times `proofMs` after the second, third and fourth.
  */
 const MAX_IN_VAIN = 4;
 

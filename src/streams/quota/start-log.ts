@@ -94,9 +94,9 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time at which one of the answered requests was sent, in ms. If a response arrived before this time, a later request has been
-   * answered as well. The start of the earlier request then counts for one window from `end - early` ({@link StartLog}). Otherwise it
-   * counts from `end`, when its response arrived.
+   * Time in ms at which the newest of the answered requests was sent. For a response that arrived by this time, a request sent after it has
+   * been answered as well, so its start counts for one window from `end - early` ({@link StartLog}). The start of any other answered
+   * request counts from `end`, when its response arrived.
    */
   #confirmedUntil = -Infinity;
 

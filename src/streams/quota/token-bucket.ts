@@ -132,8 +132,8 @@ export interface SharedLane extends LaneLimit, SharedLimit {
 }
 
 /**
- * Access to a lane (a stream of requests with its own share of a quota) for requests that count against two quotas, and so need a token of
- * this lane and one of a lane of another {@link TokenBucket}.
+ * Access to a lane (a stream of requests with its own share of a quota) for requests that count against several quotas. Such a request
+ * waits in the lane of another {@link TokenBucket}, and needs a token of this lane as well.
  */
 export interface SharedLimit {
   /**
@@ -289,8 +289,8 @@ class Bucket {
   }
 
   /**
-   * Returns that waiting request of `lane` that may start first, with its index in the lane's queue and the earliest time of its start. All
-   * times are in ms.
+   * Returns the waiting request of `lane` that may start first: its index in the lane's queue, and the earliest time of its start. All
+   * times are in ms. If none may start, the time is Infinity.
    *
    * @param opens Time from which the bucket has a token.
    */
@@ -420,9 +420,9 @@ class Bucket {
 }
 
 /**
- * Asks the closed gates to open that hold up requests in the queues of the lanes `waiting`. A gate is a condition for request starts in
- * addition to the quota. A request that counts against several quotas also needs a token of a lane in the bucket of each other quota, whose
- * gate may be closed.
+ * Asks closed gates of other buckets to open, if requests in the queues of the lanes `waiting` need them. A gate is a condition for request
+ * starts in addition to a bucket's quota. A request that counts against several quotas needs a token of a lane in the bucket of each of
+ * them, and each of these buckets may have a closed gate.
  */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {

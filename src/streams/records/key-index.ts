@@ -21,7 +21,7 @@ export class KeyIndex {
   /** High halves of the keys' hashes, in the order in which the keys were added; the low halves are in `#lows`. */
   #highs: number[] = [];
   #lows: number[] = [];
-  /** Hash table with linear probing: 1 plus the index at which a key was first added, or 0 for a free slot. */
+  /** Hash table with linear probing. Each slot has 1 plus the index at which a key was first added, or 0 if it is free. */
   #slots = new Int32Array(FIRST_SLOTS);
 
   /** Adds a key. If it was added before, `length` grows, but not `size`. */

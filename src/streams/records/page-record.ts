@@ -68,8 +68,8 @@ export interface RecordFacts {
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
   /**
-   * Computes `updatedAt` and `createdAt` from the parsed record if they are undefined here. If `stamps` is undefined, too, they count as
-   * null.
+   * Reader that gets `updatedAt` and `createdAt` from the parsed record if they are undefined here. If this reader is undefined, too, they
+   * count as null.
    */
   readonly stamps?: Stamps | undefined;
 }
@@ -192,8 +192,8 @@ export class PageRecord {
   }
 
   /**
-   * Reads the modification and the creation time from the record's JSON if they are not known yet. If undefined, unknown times count as
-   * null.
+   * Reader for the record's modification and creation time. It gets a time from the record's JSON if it is not known yet. If there is no
+   * reader, unknown times count as null.
    */
   get stamps(): Stamps | undefined {
     return this.#run ? this.#run.stamps : this.#own?.stamps;
@@ -262,8 +262,8 @@ export class PageRun {
   /** Index in the response body `page` of the first byte of the run's first record. */
   readonly from: number;
   /**
-   * Reads the creation times from the records' JSON. If undefined, the records of the run have no creation time (null). The modification
-   * times are in `run`.
+   * Reader that gets the records' creation times from their JSON. If undefined, the records of the run have no creation time (null). Their
+   * modification times are in `run`.
    */
   readonly stamps: Stamps | undefined;
 

@@ -170,15 +170,16 @@ type KeyChoice =
  */
 const A_FEW = 1 / 10;
 /**
- * Largest fraction of a page's records without a key at which a candidate for the key fields is chosen after all, if no candidate is
- * suitable by the lower limit `A_FEW`.
+ * Second limit, for a page on which no candidate for the key fields is suitable by `A_FEW`: the first candidate is then chosen with which
+ * at most this fraction of the page's records have no key.
  */
 const MOST = 1 / 5;
 
 /**
  * Chooses the key fields of a list with several candidates, from the elements of a page. A candidate (one field or several) is suitable if
  * at least nine tenths of the JSON objects have a key with it, and no two objects with the same key differ. The result is the first
- * suitable candidate. If there is none, four fifths of the objects suffice. Undefined for a page without JSON objects.
+ * suitable candidate. If there is none, four fifths of the objects suffice. If no candidate meets this limit either, the result has the
+ * names of all fields instead. Undefined for a page without JSON objects.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
