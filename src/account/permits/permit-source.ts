@@ -72,7 +72,7 @@ const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
-  /** Whether an attempt to acquire permits has ever reached Kafka. After that, requests are never sent undeclared. */
+  /** Whether an attempt to acquire permits has ever ended without an error of Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
   /**
    * Whether `onUndeclared` was called, because Kafka can't be reached or refuses access. From then on, an attempt that does not reach Kafka
