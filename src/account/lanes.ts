@@ -19,9 +19,9 @@ export interface Lanes {
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Limit for the full scans and the resyncs of a list that is not polled.
+   * Limit for the reads of a list that is not polled: full scans, resyncs, and requests for single records whose newest state is uncertain.
    *
-   * - If only this list uses the quota: full scans and resyncs may use all of it.
+   * - If only this list uses the quota: these reads may use all of it.
    * - If lists share the quota: this is the same lane as `initialSnapshot`, so that polls of other lists come first.
    */
   readonly fullScan: Limit;

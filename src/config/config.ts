@@ -125,8 +125,8 @@ export interface Config {
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
     /**
-     * Earliest modification time of the records that are published, in epoch ms. Has no effect on lists without dates. Undefined: all
-     * records are published.
+     * Time in epoch ms: records that were last modified before it are left out, unless they were published earlier. Has no effect on lists
+     * without dates. Undefined: no record is left out.
      */
     readonly startFrom: number | undefined;
     readonly pageSize: number;
