@@ -41,7 +41,7 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
    * because it works on the bytes that the API sent, in which no field is hidden yet.
    */
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
-  /** Hidden fields of the list; undefined if none are hidden. Also needed to hide the fields in records that were stored earlier. */
+  /** Functions that hide the list's personal fields, in responses and in records that were stored earlier; undefined if none are hidden. */
   readonly personal: PersonalFields | undefined;
   /** Reads the creation and modification times (stamps) of the list's records. */
   readonly stamps: Stamps;

@@ -95,8 +95,8 @@ export interface ApiList {
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * Longest time in which the server sends no data before a request fails, in ms. If it is too small, slow pages of 1,000 records fail. If it
- * is too large, a dead connection holds up a list's polls or sweeps.
+ * How long the server may send no data until a request fails, in ms. If it is too small, slow pages of 1,000 records fail. If it is too
+ * large, a dead connection holds up a list's polls or sweeps.
  */
 const RESPONSE_TIMEOUT_MS = 30_000;
 /** Maximum number of connections to the API, for all lists together. If it is too small, slow responses of one list hold up the others. */

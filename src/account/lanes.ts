@@ -19,9 +19,9 @@ export interface Lanes {
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Limit for the full scans and the resyncs of a list that is not polled.
+   * Limit for the reads of a list that is not polled: full scans, resyncs, and requests for single records whose newest state is uncertain.
    *
-   * - If only this list uses the quota: full scans and resyncs may use all of it.
+   * - If only this list uses the quota: these reads may use all of it.
    * - If lists share the quota: this is the same lane as `initialSnapshot`, so that polls of other lists come first.
    */
   readonly fullScan: Limit;
@@ -38,16 +38,20 @@ export interface Lanes {
   readonly singleRecords: Limit;
   /**
    * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on which other reads
-   * of the list (`beside`) run at the same time. It is also smaller during the initial snapshot of another list that shares the quota.
+   * of the list (`beside`) run at the same time. If none do, the share is still smaller while another list that shares the quota runs its
+   * initial snapshot.
    */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
-  /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
+  /**
+   * Time between the requests of a list, in ms, at which they use up the list's part of the quota. Lists that share a quota have equal
+   * parts.
+   */
   readonly requestIntervalMs: number;
 }
 
 /**
- * Reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: a resync, or requests that a
- * certificate or a proof of deletions needs. `nothing`: none of these.
+ * Kind of reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: a resync, or requests
+ * that a certificate or a proof of deletions needs. `nothing`: none of these.
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
@@ -136,9 +140,8 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of additional requests in each quota window that the initial snapshot leaves to polls, so that polls can become faster. The
-   * initial snapshot also leaves them the number of requests that they used in the last window. Applies once polls have run for a whole
-   * quota window.
+   * Number of requests in each quota window that the initial snapshot leaves to polls in addition to those that polls made in the last
+   * window, so that polls can become faster. Not used until polls have run for a whole quota window.
    */
   const leftToPolls = lists + 1;
   let polledSince: number | undefined;

@@ -60,9 +60,9 @@ export class Quota {
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
   /**
-   * Whether the requests of earlier processes in the last minute are regarded as completely counted. False at first if the file of request
-   * times is absent or damaged. An inherited declaration or {@link waitFullWindow} makes up for the file and sets this to true. Always true
-   * if no request times are stored.
+   * Whether this process can rely on having counted all requests that earlier processes sent in the last minute. Always true if no request
+   * times are stored. False at first if the file of request times is absent or damaged. It becomes true once a declaration is inherited
+   * from the ledger, or {@link waitFullWindow} is called.
    */
   isComplete: boolean;
   #waitsUntil = -Infinity;
@@ -107,8 +107,8 @@ export class Quota {
   }
 
   /**
-   * Stores requests of other processes in the file of request times, for the next process that uses this state folder. They do not count
-   * against the quota in this process.
+   * Stores requests of other processes in the file of request times, for the next process that uses this state folder. Does not count them
+   * against the quota in this process: {@link countOthers} does both.
    */
   storeForSuccessor(requests: readonly TimedCount[]): void {
     this.storedStarts?.addAll(startTimes(requests, this.capacity));

@@ -138,9 +138,9 @@ export class Quotas {
   }
 
   /**
-   * Returns the time of the newest list request that earlier processes stored in the state folder, in epoch ms; 0 if none is stored. It is
-   * the time when the request ended. If the process ended before its request, it is the time when the request started. Only lists that this
-   * process reads are considered.
+   * Returns the newest time of a list request that earlier processes stored in the state folder, in epoch ms; 0 if none is stored. Only
+   * lists that this process reads are considered. The stored time is that of the request's end, or of its start if the process ended before
+   * the request. For requests of other processes, which are stored too, it is the time as of which they count.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -187,7 +187,10 @@ export class Quotas {
     return list && this.#listOf(list.name).quotas.at(-1)!.quota;
   }
 
-  /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */
+  /**
+   * Returns for each quota how many requests count against it now, and how many it allows in a minute. The quota of logins is left out if
+   * the API has no login.
+   */
   usage(): readonly QuotaUse[] {
     const logins = hasLogin(this.#options.config.description) ? [this.#login] : [];
     return [...this.#listQuotas(), ...logins].map(({ name, bucket, capacity }) => ({
@@ -267,8 +270,8 @@ export class Quotas {
   }
 
   /**
-   * Delays this process's first requests if the API has limits per second. The predecessor (previous owner of the account) may have sent a
-   * request just before. Therefore each limit is counted as used up at the latest time at which that request may reach the server.
+   * Delays this process's first requests if the API has limits per second, because the predecessor (previous owner of the account) may have
+   * sent a request just before. Each limit counts as used up at the latest time at which such a request may reach the server.
    *
    * @param sentUntil Latest time at which the predecessor may have sent a request, in ms.
    */

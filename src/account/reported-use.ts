@@ -17,9 +17,9 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Factor that limits by how much responses out of order may raise the reported number of remaining requests. The limit is this factor times
- * the number of this process's requests that overlapped the request with the higher number. A larger rise means that the API has reset the
- * quota.
+ * Factor in the limit up to which a rise of the reported number of remaining requests counts as an effect of responses out of order. The
+ * limit is this factor times the number of this process's requests that overlapped the request with the higher number. A larger rise means
+ * that the API has reset the quota.
  *
  * The factor is 2 rather than 1 because the server may also handle requests of other processes in between. If it is too small, a response
  * out of order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed. In both cases requests of

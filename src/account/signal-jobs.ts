@@ -64,7 +64,10 @@ export interface TaskJobs {
    * Never completes or errors.
    */
   readonly resyncs$: Observable<ResyncJob>;
-  /** Requests for a certificate of a full scan: first all pending ones, oldest first, then new ones. Never completes or errors. */
+  /**
+   * Emits the requests for a certificate of a full scan of this list: first all pending ones, oldest first, then new ones. Never completes
+   * or errors.
+   */
   readonly certifications$: Observable<CertifyJob>;
   /**
    * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. Until
@@ -260,8 +263,9 @@ type OfRequest = 'id' | 'account' | 'resource' | 'at';
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;
 
 /**
- * Requests in the signals topic, for one account, that are not acknowledged yet: resyncs and certificates. A request is pending from its
- * message on until it is acknowledged for each list that it names. Messages of the topic that were not read yet are not considered.
+ * The pending requests of one account: resyncs and certificate requests in the signals topic that are not acknowledged yet. A request is
+ * pending from its message on until it is acknowledged for each list that it names. Messages of the topic that were not read yet are not
+ * considered.
  */
 class PendingJobs {
   readonly #options: SignalJobsOptions;

@@ -166,8 +166,8 @@ class ApiCheck {
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
   /**
-   * Errors when the check ends although `run` would retry: with the error of a failed TLS handshake, or of the last of
-   * {@link MAX_FAILED_LOGINS} failed logins.
+   * Errors when the check gives up although `run` would retry: after a failed TLS handshake, or after {@link MAX_FAILED_LOGINS} failed
+   * logins. The error is that of the handshake or of the last login.
    */
   readonly #lasting$ = new Subject<never>();
   /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
@@ -320,7 +320,7 @@ class ApiCheck {
    * - The quota does not allow the request within `patienceMs`.
    * - There is no value within {@link CHECK_TIMEOUT_MS} after the quota has allowed the request.
    * - No permits can be acquired.
-   * - Retries have become pointless: rejects at once.
+   * - A TLS handshake has failed, or {@link MAX_FAILED_LOGINS} logins have failed.
    */
   #first<T>(
     what: string,

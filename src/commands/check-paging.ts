@@ -20,8 +20,8 @@ export interface PagingToCheck {
 
 /**
  * Requests a page at an unusual list offset and returns one text for each way in which the response differs from the request. The texts are
- * warnings, since the service adapts to each difference. Sends no request and returns no text if the list has no total, or one of at most
- * {@link ODD_OFFSET}.
+ * warnings, since the service adapts to each difference. Sends no request and returns no text if the list has no total, or if its total is
+ * at most {@link ODD_OFFSET}.
  *
  * @param first The list's first page.
  */

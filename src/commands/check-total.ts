@@ -35,7 +35,8 @@ export interface TotalToCheck {
  * checked. These steps end with the first result:
  *
  * 1. Requests the records at the end of the list. If the API does not serve them, the list is capped.
- * 2. If the total is not a number at which an API may stop counting (such as a round one), the list is not capped.
+ * 2. If the total is smaller than a page, or not a number at which an API may stop counting (such as a multiple of 10), the list is not
+ *    capped.
  * 3. Requests the totals of two windows that together span all modification dates: until a date in the middle, and since that date. If
  *    their sum is about the list's total, the list is not capped.
  * 4. Requests the record after the total. If it exists, the list is capped.

@@ -2,7 +2,8 @@ import type { InstanceLine } from './instance-process.ts';
 
 /**
  * The state of a fleet's demo, derived from the log lines of its instances. Each account is owned by the instance that claimed it last. An
- * account counts as served from its owner's `ready` line until the owner releases it or ends, or another instance claims it.
+ * account counts as served from its owner's `ready` line until the owner releases it, stops it (because its file has changed) or ends, or
+ * until another instance claims it.
  */
 export class FleetScene {
   readonly #accountCount: number;
@@ -20,7 +21,7 @@ export class FleetScene {
     return this.#read.size === this.#accountCount;
   }
 
-  /** Updates the known owners of accounts from one line of an instance's log, and returns the lines to print about the change. */
+  /** Updates the state of the fleet from one line of an instance's log, and returns the lines to print about the change. */
   linesFor(instance: string, { event, account, step, instances }: InstanceLine): readonly string[] {
     if (event === 'generation' && instances) return this.#generation(instances);
     if (account === undefined) return [];

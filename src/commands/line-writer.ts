@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Number of buffered characters from which they are written at once. Fewer are written in the next turn of the event loop. */
+/** Number of characters in the buffer from which it is written at once. A smaller buffer is written in the next turn of the event loop. */
 const CHUNK = 64 * 1_024;
 
 /** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */

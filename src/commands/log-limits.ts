@@ -36,8 +36,8 @@ export class PublishedCounts {
   }
 
   /**
-   * Adds a published page. Returns the sums and the seconds that they cover if the list's interval has passed, and begins a new interval;
-   * otherwise undefined.
+   * Adds a published page to the sums of its list. If the list's interval has passed, returns the sums and the number of seconds that they
+   * cover, and begins a new interval. Otherwise returns undefined.
    */
   add(page: Published) {
     const now = performance.now();
@@ -59,10 +59,10 @@ function countsFrom(since: number) {
 }
 
 /**
- * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name. The first item is passed at
- * once, with the count 1. Later calls of `emit` follow at intervals of at least `everyMs`, with the newest item and the number of items
- * since the previous call. Memory is bounded by the number of names. The timers do not prevent the process from ending; items that are not
- * emitted by then are dropped.
+ * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name. The first item of a name,
+ * or the first one after an interval without items, is passed at once with the count 1. Later calls of `emit` follow at intervals of at
+ * least `everyMs`, with the newest item and the number of items since the previous call. Memory is bounded by the number of names. The
+ * timers do not prevent the process from ending; items that are not emitted by then are dropped.
  */
 export function coalesce<T>(
   everyMs: number,

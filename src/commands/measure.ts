@@ -13,8 +13,8 @@ import { printLine, stdoutColors, tableLines } from './terminal.ts';
 
 /**
  * `cellarstream check --measure`: tests by read-only requests whether the API behaves as its description says. Prints a line for each
- * finding, then the property `measured` of the description. The lines before it are YAML comments, so the output is a valid file for the
- * setting `MEASURED`. Resolves to whether every list was measured and nothing in the description was refuted.
+ * finding and each tested statement, then the property `measured` of the description. The lines before it are YAML comments, so the output
+ * is a valid file for the setting `MEASURED`. Resolves to whether every list was measured and nothing in the description was refuted.
  */
 export async function measureCommand(source: SettingsSource, account?: string): Promise<boolean> {
   const config = oneAccount(source, account, ['api']);

@@ -27,8 +27,8 @@ export interface ResyncFlags {
 }
 
 /**
- * Time after which a line is printed if some list of the resync request is not acknowledged yet, in ms: either that no service has
- * acknowledged the request, or which lists are left. A running service acknowledges a request for a single order sooner.
+ * How long the command waits for acknowledgements before it prints a line, in ms. The line says that no service has acknowledged the
+ * request, or which lists are not acknowledged yet. A running service acknowledges a request for a single order sooner.
  */
 const SILENCE_MS = 10_000;
 const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the service carries it out when it reads it`;

@@ -125,7 +125,7 @@ function copyLines(copy: CheckedCopy): string[] {
   return [...line('missing', missing), ...line('stale', stale), ...line('too many', tooMany)];
 }
 
-/** Returns the key as it is, or quoted if it is not a single word. */
+/** Returns the key as it is; as a JSON string if it is empty, or contains white space, commas, quotes or control characters. */
 function printableKey(key: string): string {
   return /^[^\s,"\p{C}]+$/u.test(key) ? key : JSON.stringify(key);
 }

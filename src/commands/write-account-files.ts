@@ -7,7 +7,7 @@ import type { Sandbox } from '../sandbox/index.ts';
  * Writes a file `<account>.env` for each account of a sandbox, in the format of `ACCOUNTS_DIR`. Existing files with the same content stay;
  * if one has other content, nothing is written.
  *
- * @throws CellarstreamError `SETTINGS` that names the file with other content, or the file system's error.
+ * @throws CellarstreamError `SETTINGS`: its message names the file with other content, or contains the file system's error.
  */
 export async function writeAccountFiles(
   dir: string,

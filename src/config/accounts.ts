@@ -112,9 +112,9 @@ export type AccountConfig = ConfigWith<(typeof NEEDS)[number]>;
 export type AccountFile = { readonly config: AccountConfig } | { readonly error: unknown };
 
 /**
- * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. An account with the same API key or
- * topic prefix as an earlier account gets an error: two accounts would each use the API key's whole quota, or publish different records
- * under equal keys.
+ * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. An account gets an error if an account
+ * before it has the same credentials at the same base URL, or the same topic prefix: the two would each use the API key's whole quota, or
+ * publish different records under equal keys.
  *
  * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */

@@ -104,7 +104,7 @@ export interface Config {
   readonly description: ApiDescription;
   /** Absolute path of the file that `MEASURED` names: how the API behaved when `cellarstream check --measure` ran. Absent if not set. */
   readonly measuredFile?: string;
-  /** Settings of the API; undefined unless all required ones are set; see {@link loadConfig}. */
+  /** Settings of the API; undefined unless all settings that the API requires are set. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;
   readonly registry: RegistryConfig | undefined;
@@ -124,14 +124,17 @@ export interface Config {
     readonly intervalMs: number | undefined;
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
-    /** Records last modified before this time (epoch ms) are not published. Undefined, or in lists without dates: all are published. */
+    /**
+     * Time in epoch ms: records that were last modified before it are left out, unless they were published earlier. Has no effect on lists
+     * without dates. Undefined: no record is left out.
+     */
     readonly startFrom: number | undefined;
     readonly pageSize: number;
     /**
      * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back:
      *
      * - Up to 2 missing keys: not held back.
-     * - Up to 20 missing keys: held back if they are more than a third of the list, whatever the percentage.
+     * - Up to 20 missing keys: held back if they are more than a third of the list, at any percentage below 100.
      * - More than 20 missing keys: held back if they are more than this percentage, or more than a third of the list.
      *
      * At 100, nothing is held back.
@@ -161,7 +164,7 @@ export interface Config {
   readonly volatileFields: readonly FieldPointer[];
   /** How the keys of records are encoded in Kafka. */
   readonly keyFormat: 'text' | 'avro';
-  /** Fields that make up the key of a list's records; undefined if the settings do not name any. */
+  /** Key fields of the records, for each list: the value of its setting `KEY_FIELDS_<LIST>`. Undefined for a list without that setting. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** Absolute path of the folder with the files of a fleet's accounts. Undefined: these settings are those of a single account. */
   readonly accountsDir: string | undefined;

@@ -12,7 +12,10 @@ import { pointerNames } from '../schemas/json/json.ts';
  */
 export const ACCEPTED = z.registry<{ readonly phrase: string }>();
 
-/** A field of a list's records. A path passes through arrays: it means the field of every element. */
+/**
+ * A field of a list's records: the list's name, and a path of field names. The path contains no array indexes: where it meets an array, it
+ * means the field of every element.
+ */
 export interface FieldPointer {
   readonly resource: string;
   readonly path: readonly string[];

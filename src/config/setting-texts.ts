@@ -44,7 +44,8 @@ const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisf
 
 /**
  * Returns the text of all settings. Files are read, among them the `*_FILE` files of secrets, and empty values are left out. Adds to
- * `problems` each file that can't be read, each empty file of a secret, and each secret set both directly and by `*_FILE`.
+ * `problems` each file that can't be read, each file other than PEM that is not UTF-8, each empty file of a secret, and each secret set
+ * both directly and by `*_FILE`.
  */
 export function settingTexts(
   env: SettingTexts,

@@ -48,8 +48,8 @@ export interface AboutSetting {
    */
   readonly secret?: string;
   /**
-   * Only for required settings. `in`: the group that requires this setting. `advice`: the part of the error message that explains a missing
-   * value. For a setting that a description file uses, the message names the place in the file instead.
+   * Present only for settings that a command can require. `in`: the group that requires this setting. `advice`: the part of the error
+   * message that explains a missing value. If a description file uses the setting, the message names the place in that file instead.
    */
   readonly needed?: { readonly in: Need; readonly advice?: string };
 }
@@ -500,10 +500,16 @@ export const SECRETS: readonly (keyof typeof FIXED)[] = FIXED_NAMES.filter(
   (setting) => ABOUT.get(FIXED[setting])!.secret !== undefined,
 );
 
-/** Settings that hold the path of a file; the file's content becomes their value. */
+/**
+ * Settings with a name that ends in `_FILE`, such as `API_CA_FILE`. They hold the path of a file, and the file's content becomes their
+ * value.
+ */
 export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'));
 
-/** Sections whose settings an account's file may contain, except {@link OF_INSTANCE}. The other settings belong to the instance. */
+/**
+ * Sections whose settings an account's file may contain, with the exception of those in {@link OF_INSTANCE}. All other settings belong to
+ * the instance.
+ */
 const ACCOUNT_SECTIONS = ['The API', 'Topics', 'Reading', 'Quota', 'Personal fields'] as const;
 const OF_INSTANCE = [
   ...['API_DESCRIPTION', 'MEASURED', 'ACCOUNT_NAME', 'TOPIC_PARTITIONS', 'TOPIC_REPLICATION'],

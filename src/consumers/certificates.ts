@@ -27,7 +27,7 @@ interface CertificatesSource {
   readonly account?: string | undefined;
 }
 
-/** Where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
+/** Options that say where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
 export interface CertificatesOptions {
   /**
    * Topic in which the certificates of full scans are published. Default `<prefix>.certificates`, with the prefix of the list's topic. In a
@@ -185,7 +185,8 @@ export class CertificateWatermarks {
 
   /**
    * @param from Offset of the first message that the consumer reads, by partition.
-   * @param onPassed Called once with each certificate, when the consumer has read all events that the certificate describes.
+   * @param onPassed Called once with each certificate, when the consumer has read all events that the certificate describes. Not called
+   * with certificates that `MAX_PENDING` drops.
    */
   constructor(from: Offsets, onPassed: (published: PublishedCertificate) => void) {
     this.#next = new Map(from);

@@ -8,8 +8,8 @@ export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
 /**
- * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. If it is too small, the server may
- * count more requests than the quota. If it is too large, quota is wasted.
+ * Time added to the period (a minute or a second) in which requests are counted, in ms, because latencies and clock rates vary. If it is
+ * too small, the server may count more requests than the quota. If it is too large, quota is wasted.
  */
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */
@@ -46,8 +46,8 @@ const DECLARATION = z.object({
   /** Declared requests of each quota, by the quota's name. */
   quotas: z.record(z.string(), QUOTA).readonly(),
   /**
-   * Serial number of a declaration of a guest (a process beside the service, such as `check`). It makes the text of each declaration
-   * unique: a guest recognizes its own entries in the ledger by their text.
+   * Serial number of a declaration of a guest (a process beside the service, such as `check`). Absent in declarations of the service. It
+   * makes the text of each declaration unique: a guest recognizes its own entries in the ledger by their text.
    */
   number: COUNT.optional(),
   /**

@@ -37,11 +37,14 @@ export interface InheritedLedger {
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;
   /**
-   * Declarations that guests (processes such as `check` that use the API key) wrote while the account had no owner, and declarations of
-   * other accounts that use the same API key.
+   * Newest declaration of each guest (a process such as `check` that uses the API key beside the service), and declarations of other
+   * accounts that use the same API key. Declarations that are too old to matter are left out.
    */
   readonly guests: readonly DatedDeclaration[];
-  /** Whether the predecessor may still send requests: it wrote no final declaration, and its lease has not expired. */
+  /**
+   * Whether the newest declaration may still allow the predecessor to send requests: it is not final, and its lease has not expired. False
+   * if there is no declaration, or the newest entry is unreadable.
+   */
   readonly isLeaseActive: boolean;
   /**
    * Whether the newest entry of the ledger, not counting claims, cannot be parsed, for example because another version wrote it. The
@@ -91,8 +94,8 @@ export interface LedgerSideMessages {
 }
 
 /**
- * Length of a lease, in ms. If it is too small, the process writes many declarations. If it is too large, a successor waits longer after a
- * crash.
+ * Length of a lease, in ms. A lease that is renewed before its end is up to {@link LEASE_RENEWAL_MARGIN_MS} longer. If this value is too
+ * small, the process writes many declarations. If it is too large, a successor waits longer after a crash.
  */
 export const LEASE_MS = 10_000;
 /**
@@ -133,8 +136,8 @@ export class Ledger {
   readonly #guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   readonly #failed$ = new Subject<never>();
   /**
-   * Emits, when a lease begins after a time without one, the declarations that guest processes wrote in that time. Subscribers must count
-   * these requests synchronously, because this process sends requests right after.
+   * Emits the declarations that guest processes wrote while this process had no lease. Emits just before the next lease begins. Subscribers
+   * must count these requests synchronously, because this process sends requests right after.
    */
   readonly guestDeclarations$: Observable<readonly DatedDeclaration[]> = this.#guestDeclarations$;
   /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
@@ -284,8 +287,8 @@ export class Ledger {
   }
 
   /**
-   * Renews the lease if requests have started since the last declaration. If none have, the lease expires and the next request causes a
-   * declaration.
+   * Renews the lease if requests have started since the last declaration was sent. If none have, the lease expires, and the next request
+   * that waits to start causes a declaration.
    */
   #renew(): void {
     if ([...this.#quotas.values()].some(({ hasStarted }) => hasStarted)) this.requestLease();
@@ -321,7 +324,10 @@ class DeclaredQuota implements QuotaLedger {
   /** Number of requests that may still start in this lease. */
   #remainingStarts = 0;
   #startsSinceDeclared = 0;
-  /** Whether a request has waited for a lease since the newest declaration (by which leases begin) was sent. */
+  /**
+   * Whether a request has waited for a lease since this process sent its newest declaration. (A lease begins when a declaration is
+   * committed.)
+   */
   #isWanted = false;
 
   /**

@@ -29,7 +29,7 @@ export class StartPacer {
 
   /**
    * Returns the earliest time at which a request of a lane with rank `rank` may start, in ms; `now` if it may start at once. Lanes with a
-   * rank above 0 leave the last request of a burst to polls, whose rank is 0.
+   * rank above 0 leave the last request of a burst to those with a rank of 0 or less, such as polls.
    */
   opensAt(now: number, rank: number): number {
     const missing = (rank <= 0 ? 1 : 2) - EPSILON - this.#levelAt(now);

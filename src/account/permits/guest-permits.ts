@@ -15,14 +15,16 @@ export interface QuotaDemand {
   readonly requested: number;
 }
 
-/** The permits (each the right to send one request) that a guest process wants for each quota, by the quota's name. */
+/**
+ * Demands of a guest process, one for each quota, by the quota's name: the number of permits that it wants, and what it has used already.
+ */
 export type QuotaDemands = Readonly<Record<string, QuotaDemand>>;
 
 /** Permits (each the right to send one request to the API) that were granted or declared together. */
 export interface PermitBatch {
   /** Number of permits for each quota, by the quota's name. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Time before which a request with a permit of this batch must be written to its socket, in ms on the scheduler's clock. */
+  /** When the permits expire by the scheduler's clock, in ms. A request must be written to its socket before that. */
   readonly expiresAt: number;
   /**
    * When the permits expire by the machine's clock, in epoch ms. They expire as soon as either the scheduler's clock reaches `expiresAt` or
@@ -106,7 +108,10 @@ export class GuestPermits {
     };
   }
 
-  /** Whether the current batch of permits is still valid. A request that has started may be sent only if it is. */
+  /**
+   * Whether the current batch of permits is still valid. Checked again just before a request is sent, because the batch may have expired
+   * since the request started.
+   */
   isBatchValid(): boolean {
     const { scheduler, wallNow = Date.now } = this.#options;
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;

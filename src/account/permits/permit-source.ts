@@ -41,8 +41,8 @@ export interface PermitSourceOptions extends LeaseClocks {
 }
 
 /**
- * How long to wait for a service that does not respond, in ms; also how long to retry errors of Kafka once it was reached. Longer than a
- * lease, so that the lease of a crashed service has expired.
+ * How long a guest repeats its attempts while the service does not respond, or while Kafka fails after it was reached once, in ms. Longer
+ * than a lease, so that the lease of a crashed service has expired.
  */
 const RUNNER_SILENCE_MS = 20_000;
 /**
@@ -72,7 +72,7 @@ const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
-  /** Whether an attempt to acquire permits has ever reached Kafka. After that, requests are never sent undeclared. */
+  /** Whether an attempt to acquire permits has ever ended without an error of Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
   /**
    * Whether `onUndeclared` was called, because Kafka can't be reached or refuses access. From then on, an attempt that does not reach Kafka
