@@ -166,7 +166,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       countMoves(view);
     },
     /**
-     * Adds the move of an account to this instance to the histogram of durations. `elapsedMs` is the duration, until the account's first
+     * Adds the duration of an account's handover to this instance to the histogram. `elapsedMs` ends with the account's first successful
      * API response here.
      */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
