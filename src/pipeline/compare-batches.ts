@@ -90,9 +90,9 @@ export function compareBatches(
   /**
    * Whether the image that a record got when its page was decoded can still be used. False in these cases:
    *
-   * - The schema has changed: the image was not encoded with the current codec (`codec`).
-   * - The record was recognized as equal to its published image, but another image has been stored since.
    * - The record has no image.
+   * - The image was encoded from the page, but not with the current codec (`codec`), because the schema has changed since.
+   * - The record was recognized as equal to its published image, but another image has been stored since.
    * - The record belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
    */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {

@@ -130,8 +130,8 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   collectProcessMetrics(registry);
 
   /**
-   * Owner of each account in the newest {@link FleetView}, by account name. For an account without an owner: its previous owner; undefined
-   * if no view has shown one yet.
+   * Last known owner of each account in the newest {@link FleetView}, by account name. If the account has no owner in that view: the owner
+   * in an earlier view; undefined if no view has shown one yet.
    */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {

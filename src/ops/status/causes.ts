@@ -16,7 +16,7 @@ export const CAUSES = [
   'failed',
   /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
   'starting',
-  /** One of the lists has had no complete scan that finds all its changes (a poll; without polls, a full scan) for too long. */
+  /** One of the lists has not been checked for changes for too long: no poll was completed or, in a list without polls, no full scan. */
   'stale',
 ] as const;
 

@@ -20,7 +20,7 @@ export function countPage({ lane, changes, unchanged }: Published) {
   return { read, events };
 }
 
-/** Recognizes the pages that complete a poll or, in a list without polls, a full scan: the scans that find all changes. */
+/** Recognizes the pages that complete a scan which finds all changes of its list: a poll or, in a list without polls, a full scan. */
 export class ChangeScans {
   readonly #description: ApiDescription;
   readonly #unpolled = new Set<string>();

@@ -45,7 +45,10 @@ interface ListState {
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   transactionBeganAt?: number | undefined;
-  /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
+  /**
+   * When the list was last checked for changes, in epoch ms: when a poll was completed (in a list without polls: a full scan), or when the
+   * list was read as empty. Undefined before that.
+   */
   lastScanAt?: number;
   /**
    * Time between the ends of the last two scans, in ms. A scan is a complete poll (in a list without polls: a complete full scan), or a

@@ -166,8 +166,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Returns the schema of images that the registry's latest version of the event schema contains, extended by the fields in the API's
-   * description. If the registry has no version: the schema in the description; undefined if the description has none.
+   * Reads the latest version of the event schema from the registry. Returns the schema of images that it contains, extended by the fields
+   * in the API's description. If the registry has no version: returns the schema in the description; undefined if the description has none.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, list } = this.#options;
@@ -208,7 +208,10 @@ export class SchemaEvolution {
     }
   }
 
-  /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
+  /**
+   * Extends the current schema by the fields that these records have and it lacks, and registers the extended schema. Does nothing if it
+   * lacks none.
+   */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
     const { name: resource, namespace } = this.#options.list;
     const grown = (from: RecordSchema | undefined) =>

@@ -29,8 +29,8 @@ export interface Publication {
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
   /**
-   * Sequence number of the page's last event. If the page has no events: `sequence` of {@link PublicationOptions}, the number of the last
-   * event before the page.
+   * Sequence number of the page's last event. If the page has no events: the number of the last event before the page (`sequence` of {@link
+   * PublicationOptions}).
    */
   readonly sequence: number;
 }
