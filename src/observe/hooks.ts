@@ -205,8 +205,8 @@ export interface Hooks {
      */
     level: ReadingLevel | null;
     /**
-     * Whether deletions in this list can be proven at all, by sweeps or by requests for single records. Depends on the list's description
-     * and on the order of the keys in this sweep.
+     * Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. This depends on the list's
+     * description and on the order of the keys in this sweep.
      */
     canProve: boolean;
     /**

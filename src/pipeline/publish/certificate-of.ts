@@ -15,7 +15,7 @@ export interface CompletedScan {
   readonly sequence: number;
   readonly sweep: SweepProgress;
   readonly rules: ReadingRules;
-  /** Minimum time that a record has to be missing from the list before its deletion counts as proven, in ms. */
+  /** Minimum time between two full scans that together prove which records were deleted, in ms (`DELETE_PROOF_MS`). */
   readonly proofMs: number;
   /** Number of deletions that the scan detected but that are not published, because they exceed `DELETE_LIMIT_PERCENT`. */
   readonly heldBack: number;
