@@ -27,8 +27,8 @@ export interface Reply {
   /** Whether the response says that the requested single record does not exist. */
   readonly isGone?: boolean;
   /**
-   * HTTP status from 400 to 499 with which the request was refused; absent if it was not refused. A status with a temporary cause (401,
-   * 408, 425, 429) is an error and no refusal.
+   * HTTP status from 400 to 499 with which the API refused the request; absent if it did not. The statuses 401, 408, 425 and 429 have a
+   * temporary cause: they count as errors, not as refusals.
    */
   readonly refusedWith?: number;
   /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
@@ -85,8 +85,8 @@ export function differingFields(one: Row, other: Row): string[] {
 /**
  * Returns a key that the list most likely does not contain, and that is none of the given keys:
  *
- * - if all given keys consist of digits: a row of nines, one digit longer than the longest key, but at most 15 digits;
- * - otherwise: the longest key, with the digits in its second half replaced by `9` and the letters by `f`.
+ * - If all given keys consist of digits: a row of nines, one digit longer than the longest key, but at most 15 digits.
+ * - Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters there by `f`.
  *
  * If the result is a given key, a `9` is appended.
  */

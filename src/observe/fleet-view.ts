@@ -55,14 +55,13 @@ export interface AccountFigures {
   /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
   /**
-   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes; that of the slowest list.
-   * Null if no change was published whose modification time is known.
+   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes. With several lists: the
+   * median of the slowest list. Null if no change was published whose modification time is known.
    */
   readonly lagMs: number | null;
   /**
-   * When the list was last checked for changes, in epoch ms. The list is checked when a poll is complete or, in a list without polls, when
-   * a full scan is complete. It is also checked when it is read as empty. With several lists: the earliest of their times. Null until every
-   * list was checked.
+   * When the account's lists were last checked for changes, in epoch ms: the earliest of the times of its lists. Null until every list was
+   * checked. A list is checked when a poll is complete (in a list without polls: a full scan), or when it is read as empty.
    */
   readonly lookedAt: number | null;
   /**

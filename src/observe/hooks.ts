@@ -104,8 +104,8 @@ export interface QuotaUse {
 /** Functions that return current values of a running service. */
 export interface Gauges {
   /**
-   * Returns the current use of each quota: that of each list or, if all lists share one, the shared quota and those of lists that have
-   * another limit in addition; and that of logins, if the API has a login.
+   * Returns the current use of each quota: of each list's own quota or, if all lists share one (`QUOTA_SCOPE=key`), of that one and of the
+   * quotas of lists with an additional limit. If the API has a login, also of the quota for logins.
    */
   readonly quotas: () => readonly QuotaUse[];
 }
@@ -141,9 +141,9 @@ export interface Hooks {
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * Called once for each quota, when other processes are found to use it too. The evidence: the API reports fewer remaining requests than
-   * this process's own requests explain. `requests` is the number of requests that other processes have sent so far. Their later requests
-   * are counted too, but this hook is not called again.
+   * Called once for each quota, when it turns out that other processes use the quota too, because the API reports fewer remaining requests
+   * than this process's own requests explain. `requests` is the number of their requests that is known at this time. Later ones count
+   * against the quota too, but this hook is not called again.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
@@ -205,8 +205,8 @@ export interface Hooks {
      */
     level: ReadingLevel | null;
     /**
-     * Whether deletions in this list can be proven at all, by sweeps or by requests for single records. Depends on the list's description
-     * and on the order of the keys in this sweep.
+     * Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. This depends on the list's
+     * description and on the order of the keys in this sweep.
      */
     canProve: boolean;
     /**
@@ -261,9 +261,10 @@ export interface Hooks {
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * A response seems outdated: it comes from a cache, or shows records in an earlier state than the published one. `held`: number of
-   * records that therefore wait for a second read before they are published; each is counted only the first time. `ageMs`: upper bound of
-   * the age of the response's content in ms; 0 if the response does not come from a cache.
+   * A response seems outdated: it comes from a cache, or shows records in an earlier state than the published one.
+   *
+   * - `held`: number of such records. They are published only after a second read. Each is counted only the first time.
+   * - `ageMs`: upper bound of the age of the response's content, in ms; 0 if the response does not come from a cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /**
@@ -276,8 +277,8 @@ export interface Hooks {
    */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
   /**
-   * A page that was read ahead is dropped, because it does not continue the scan, mostly as the list has changed. `offset` is the page's
-   * list offset.
+   * A page that was read ahead is dropped, because it does not continue the scan. The usual reason is that the list has changed meanwhile.
+   * `offset` is the page's list offset.
    */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /**
@@ -303,8 +304,8 @@ export interface Hooks {
     reason: string;
   }) => void;
   /**
-   * Reading or acknowledging signals failed. The service tries again after `delayMs`; everything else continues. If `delayMs` is 0, the
-   * acknowledgement of a request for permits may not have been sent; it is not sent again.
+   * Signals could not be read or acknowledged. The service tries again after `delayMs`; everything else continues. A `delayMs` of 0 means
+   * that the acknowledgement of a request for permits failed: it may not have been sent, and is not sent again.
    */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
   /** The store of published records (images) in `STATE_DIR` is, or may be, damaged and was deleted. The images are restored from Kafka. */

@@ -1,6 +1,6 @@
 /**
- * A range of offsets in a partition whose events are lost: the partition's end is lower than it was (`ends`), or its beginning is higher
- * (`begins`).
+ * A range of offsets in a partition whose events are lost. `kind` says how that shows: the partition's end is lower than it was (`ends`),
+ * or its beginning is higher than it was (`begins`).
  */
 export interface Gap {
   readonly partition: number;

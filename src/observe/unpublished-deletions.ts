@@ -1,8 +1,14 @@
 // Deletions that are not published: when that is reported, and the texts for the log and the warnings of the status page.
 
-/** Number of consecutive sweeps (full scans) without proof from which {@link UnprovenSweeps} reports a list. */
+/**
+ * Minimum number of consecutive sweeps (full scans) without proof before {@link UnprovenSweeps} reports a list; {@link MIN_DURATION_MS}
+ * must have passed too.
+ */
 const MIN_SWEEPS = 3;
-/** Minimum time over which these sweeps must extend, in ms: the sweeps of a short list follow each other in seconds. */
+/**
+ * Minimum time between the ends of the first and the last of these sweeps, in ms. Needed because the sweeps of a short list follow each
+ * other in seconds.
+ */
 const MIN_DURATION_MS = 10 * 60_000;
 
 /** Counts, for each list, the consecutive sweeps (full scans) that failed to prove which records were deleted. */
@@ -10,8 +16,8 @@ export class UnprovenSweeps {
   readonly #byList = new Map<string, { readonly since: number; sweeps: number }>();
 
   /**
-   * Adds a sweep of the list that ended at `now` (ms, of a steady clock) without proof. Returns whether this has lasted long enough to be
-   * reported: at least three sweeps and ten minutes.
+   * Adds a sweep of the list that proved no deletions and ended at `now` (ms, of a steady clock). Returns whether the list has to be
+   * reported: without proof there have been at least three sweeps in a row, over at least ten minutes.
    */
   add(resource: string, now: number): boolean {
     const failed = this.#byList.get(resource) ?? { since: now, sweeps: 0 };

@@ -60,7 +60,7 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       watched.set(own.account, account);
       return {
         hooks: account.hooks,
-        /** Returns figures about the account, which this instance sends to the other instances of the fleet. */
+        /** Returns a summary of the account's status. This instance sends it to the other instances of the fleet. */
         figures: account.figures,
         /** Removes the account's metrics and status page, unless an account that was added later under the same name has replaced them. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),

@@ -118,8 +118,8 @@ const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /**
- * Returns properties of the full scan that the batch completes, for its certificate; undefined if the batch completes none. `asked`: the
- * signals that request a certificate of the scan. `held`: the number of deletions that were detected but held back.
+ * Returns facts about the full scan that the batch completes; undefined if it completes none. `asked`: the signals that request a
+ * certificate of the scan. `held`: the number of deletions that the scan detected but that are held back.
  */
 function endedScan(
   batch: ReadBatch,

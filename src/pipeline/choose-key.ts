@@ -21,8 +21,8 @@ export interface ChosenKey {
    */
   readonly isNew: boolean;
   /**
-   * Time by the server's `Date` header, in epoch ms, of the first response with this header in which the list was still empty, so that no
-   * key could be chosen. Null if there was no such response.
+   * Server time (`Date` header), in epoch ms, of the first response in which the list was still empty, so that no key could be chosen.
+   * Responses without the header do not count. Null if there was no such response.
    */
   readonly beganAt: number | null;
   /**

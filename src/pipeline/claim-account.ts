@@ -36,9 +36,9 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from the last response that a process receives to its last commit of a cursor, in ms, while Kafka responds as usual. Used if
- * the ledger has no declaration of the account's requests. A cursor that was committed later than this after the newest request stored on
- * this machine then counts as written by an unknown process. The claim then makes all lists wait a minute before the first request.
+ * Maximum time from the newest request of a process to its last commit of a cursor, in ms, while Kafka responds as usual. Used by {@link
+ * hasUndeclaredWriters} if the ledger has no declaration of the account's requests: a cursor that was committed later than this after the
+ * newest request stored on this machine counts as written by an unknown process. All lists then wait a minute before the first request.
  *
  * - If this value is too small, a late commit by the previous process on this machine causes this wait.
  * - If this value is too large, a cursor that an unknown process wrote shortly after the newest stored request goes unnoticed, and the wait
@@ -90,8 +90,8 @@ function serviceEndedError(): CellarstreamError {
 }
 
 /**
- * Whether an instance whose requests are neither in the ledger nor in the state folder has written a cursor in the last minute. This is
- * possible, for example, after the ledger's topic was deleted.
+ * Whether a cursor of the account was written in the last minute by an instance whose requests are neither in the ledger nor in the state
+ * folder. This is possible, for example, after the ledger's topic was deleted.
  */
 async function hasUndeclaredWriters(
   { config, quotas, scheduler }: ClaimAccountOptions,

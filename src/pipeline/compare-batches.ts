@@ -25,7 +25,7 @@ export interface ComparedBatch extends ReadRecords {
   readonly keys: readonly string[];
   /**
    * Groups of adjacent records (runs) that were recognized on the page by a digest of their bytes. Their records equal the published
-   * images, so they are not compared one by one.
+   * images, so they are not compared one by one. Empty in a resync, which processes every record.
    */
   readonly runs: readonly PageRun[];
   /** Keys of the records that are not published: `START_FROM` leaves them out, or the list shows them as deleted. */
@@ -41,7 +41,7 @@ export interface CompareOptions extends Required<
   readonly clock: LogicalClock;
   readonly personal: PersonalFields | undefined;
   readonly snapshot: () => InitialSnapshot;
-  /** Whether the first response of the list had no records. Then every record read later is new. */
+  /** Whether the first response of the list had no records. A record without a creation time then counts as new. */
   readonly wasEmpty: boolean;
 }
 
@@ -66,7 +66,7 @@ export function compareBatches(
    * - No creation time: new once the snapshot is done, or if the list's first response had no records.
    * - Created no later than `publishedUpTo`, which is set after a loss of events: not new.
    * - The snapshot is done, and every record that it missed has been read (`caughtUp`): new.
-   * - Otherwise: new if created after the snapshot began.
+   * - Otherwise: new if created at `startedAt` of the snapshot or later; not new if `startedAt` is null.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
@@ -78,7 +78,7 @@ export function compareBatches(
   };
   /**
    * Removes the records that `START_FROM` leaves out: records without a published image that were last modified before `START_FROM`. Scans
-   * without dates, and scans of a window that begins early, return such records.
+   * without dates, and scans of a window that begins early, return such records. Removes none from a list without dates.
    */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
     startFrom === undefined || !dates
@@ -90,9 +90,9 @@ export function compareBatches(
   /**
    * Whether the image that a record got when its page was decoded can still be used. False in these cases:
    *
-   * - The schema has changed: the image was not encoded with the current codec (`codec`).
-   * - The record was recognized as equal to its published image, but another image has been stored since.
    * - The record has no image.
+   * - The image was encoded from the page, but not with the current codec (`codec`), because the schema has changed since.
+   * - The record was recognized as equal to its published image, but another image has been stored since.
    * - The record belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
    */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
@@ -160,7 +160,10 @@ export function compareBatches(
   );
 }
 
-/** Returns a function that tells whether a record is shown as deleted: whether its value at the JSON Pointer `at` is equal to `is`. */
+/**
+ * Returns a function that tells whether the list shows a record as deleted, which means that its value at the JSON Pointer `at` equals
+ * `is`.
+ */
 function tombstoneTest({ at, is }: NonNullable<ListDescription['deleted']>) {
   const path = pointerNames(at);
   return ({ json }: KeyedRecord): boolean => valueAt(json, path) === is;

@@ -28,7 +28,8 @@ export interface ListEventsOptions {
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
   /**
-   * Records that wait for a second read, which has to confirm them. When the task is opened again after a failure, it gets the same object.
+   * Records that are published only after a second read has confirmed them. The same object is used again when the task is opened again
+   * after a failure.
    */
   readonly confirmations: Confirmations;
   /**
@@ -41,11 +42,11 @@ export interface ListEventsOptions {
   readonly resyncs?: TaskJobs | undefined;
 }
 
-/** A batch with at least this many records is processed in its own turn of the event loop. */
+/** A batch in which at least this many records are processed one by one gets its own turn of the event loop. */
 const SMALL_BATCH_RECORDS = 50;
 /**
- * Number of pages of a list from whose records its first schema is inferred. If it is too small, optional fields need more schema versions.
- * If it is too large, the first events are published later.
+ * Number of pages of the initial snapshot from whose records the list's first schema is inferred; fewer if the snapshot has fewer. If this
+ * is too small, optional fields need more schema versions. If it is too large, the first events are published later.
  */
 const PAGES_TO_INFER_FROM = 3;
 
@@ -111,8 +112,8 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
   /**
-   * Emits `value` at once if it has fewer than {@link SMALL_BATCH_RECORDS} records, else in a later turn of the event loop, so that a large
-   * page does not hold up other work.
+   * Emits `value` at once if `records` is less than {@link SMALL_BATCH_RECORDS}, else in a later turn of the event loop, so that a large
+   * page does not hold up other work. `records`: the number of records in `value` that are processed one by one.
    */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
@@ -173,8 +174,8 @@ async function encodeParsed(
 }
 
 /**
- * Counts the records in the batches that have to be processed one by one. Records that were recognized as a group (run) are not among them,
- * except in a resync.
+ * Counts the records in the batches that have to be processed one by one, rejected ones included. Records that were recognized as a group
+ * (run) are not counted, except in a resync.
  */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>

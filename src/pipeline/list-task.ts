@@ -48,15 +48,15 @@ export interface ListTaskOptions
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /**
-   * Calls `open`, which opens the list's task, when it is the list's turn among the lists of all accounts, and returns its result. Default:
-   * calls `open` at once.
+   * Decides when the list's task is opened: calls `open` when it is the list's turn among the lists of all accounts, and returns the result
+   * of `open`. Default: calls `open` at once.
    */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
 }
 
 /**
- * Calls `open`, which opens a list's task, when it is this list's turn among the lists of all accounts, and returns its result. `nth` is
- * the index of the list among the lists of its account.
+ * Decides when a list's task is opened: calls `open`, which opens it, when it is the list's turn among the lists of all accounts, and
+ * returns the result of `open`. `nth` is the index of the list among the lists of its account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
@@ -78,8 +78,8 @@ interface OpenTask {
 }
 
 /**
- * Reads a list and publishes its changes. After an error, the checkpoint is opened again and reading resumes; the claim of the list and the
- * records that wait for a second read are retained.
+ * Reads a list and publishes its changes. After an error that does not concern the whole process, the checkpoint is opened again and
+ * reading resumes. The state of the claim and the records that wait for a second read are retained.
  */
 class ListTask {
   readonly #options: ListTaskOptions;
@@ -220,9 +220,9 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 /**
  * Returns the name of the dependency that an error came from, for the field `what` of an `onRetry` event:
  *
- * - `list` for an error of the API: the name of the list whose task had the error.
- * - `state folder` or `registry` for an error of these.
- * - `kafka` for any other error.
+ * - for an error of the API: `list`, which is the name of the list whose task had the error;
+ * - for an error of the state folder or of the schema registry: `state folder` or `registry`;
+ * - for any other error: `kafka`.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

@@ -130,8 +130,8 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   collectProcessMetrics(registry);
 
   /**
-   * Owner of each account in the newest {@link FleetView}, by account name. For an account without an owner: its previous owner; undefined
-   * if no view has shown one yet.
+   * Last known owner of each account in the newest {@link FleetView}, by account name. If the account has no owner in that view: the owner
+   * in an earlier view; undefined if no view has shown one yet.
    */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
@@ -166,7 +166,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       countMoves(view);
     },
     /**
-     * Adds the move of an account to this instance to the histogram of durations. `elapsedMs` is the duration, until the account's first
+     * Adds the duration of an account's handover to this instance to the histogram. `elapsedMs` ends with the account's first successful
      * API response here.
      */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>

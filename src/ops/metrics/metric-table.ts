@@ -6,8 +6,8 @@ import type { LabelName } from './metric-labels.ts';
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
 /**
- * Label values that select series of a metric: those with every combination of the values given here. A label that is omitted stands for
- * all of its values.
+ * Selection of series of a metric, by lists of label values: every combination of these values is one series. A label that is omitted
+ * stands for all of its values.
  */
 export type LabelGrid = Readonly<Partial<Record<LabelName, readonly string[]>>>;
 
@@ -20,9 +20,9 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns which series exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid}
-   * selects several series. A grid without the label `resource` selects the series of all `lists`, which are the lists that the service
-   * reads.
+   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid} in
+   * the result selects several series. A grid without the label `resource` selects the series of all lists that the service reads; these
+   * are also passed as `lists`.
    *
    * Default for a counter or histogram: all series. Default for a gauge: none, because a 0 would be mistaken for a measured value.
    */

@@ -16,7 +16,10 @@ import { METRICS } from './metric-table.ts';
 import type { Metric, MetricTable, MetricType } from './metric-table.ts';
 
 interface MetricsOptions extends Omit<StatusOptions, 'prefix' | 'now'> {
-  /** Returns epoch ms of the machine's own clock, with which Prometheus compares timestamps. Default Date.now. */
+  /**
+   * Returns the current time by the machine's own clock, in epoch ms. Metrics with a time use this clock, because Prometheus compares them
+   * with it. Default Date.now.
+   */
   readonly wallClock?: () => number;
   /** Whether to include the metrics of the process. Only one call per process may set it to true. */
   readonly ofProcess: boolean;

@@ -50,10 +50,8 @@ export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
 }
 
 /**
- * Chooses the life cycle that the page shows:
- *
- * - if the user chose the life cycle `shown`, or changes of it were observed: the life cycle `shown`;
- * - otherwise, or if `shown` is not among `cycles`: the one with the most observed changes.
+ * Chooses the life cycle that the page shows: the one named `shown`, if it is among `cycles` and was chosen by the user or has observed
+ * changes; otherwise the one with the most observed changes.
  *
  * @param shown Name of the life cycle shown so far, as {@link cycleName} returns it.
  * @param isChosen Whether the user chose the life cycle `shown`.

@@ -62,15 +62,15 @@ interface KeyedListOptions<T> {
   /** Returns the key of an item. Items with equal keys are distinguished by their order in the list. */
   readonly key: (item: T) => string;
   /**
-   * Creates the row for an item with a new key. The row's `update` is called right after that, and again for the item with this key in each
-   * later list.
+   * Creates the row for an item whose key the previous list did not have. The row's `update` is called right after that, and again with
+   * each later list that has an item with this key.
    */
   readonly make: (item: T) => Row<T>;
 }
 
 /**
- * Returns a function that shows a list of items as the children of `parent`. An item whose key the previous call has shown as well reuses
- * that key's element. Elements are moved only if necessary.
+ * Returns a function that shows a list of items as the children of `parent`. If the previous call showed an item with the same key, the
+ * element of that item is reused. Elements are moved only if necessary.
  */
 export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
   const { parent, key, make } = options;

@@ -16,7 +16,7 @@ export const CAUSES = [
   'failed',
   /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
   'starting',
-  /** No poll or sweep of one of the lists has been completed for too long. */
+  /** One of the lists has not been checked for changes for too long: no poll was completed or, in a list without polls, no full scan. */
   'stale',
 ] as const;
 
@@ -43,8 +43,8 @@ export const DEPENDENCIES: Readonly<Record<Dependency, string>> = {
 };
 
 /**
- * Returns the dependency whose failure an `onRetry` event reports. `what`, a field of the event, is `login`, `kafka` or `registry`
- * (returned as they are), `state folder` (returns `state`), or the name of a list (returns `api`).
+ * Returns the dependency whose failure an `onRetry` event reports. `what` is the field of that name in the event. Returns `login`, `kafka`
+ * and `registry` as they are, `state` for `state folder`, and `api` for the name of a list.
  */
 export function dependencyOf(what: string): Dependency {
   if (what === 'state folder') return 'state';

@@ -20,7 +20,7 @@ export function countPage({ lane, changes, unchanged }: Published) {
   return { read, events };
 }
 
-/** Recognizes the pages that complete a poll or, in a list without polls, a full scan: the scans that find all changes. */
+/** Recognizes the pages that complete a scan which finds all changes of its list: a poll or, in a list without polls, a full scan. */
 export class ChangeScans {
   readonly #description: ApiDescription;
   readonly #unpolled = new Set<string>();
@@ -45,13 +45,12 @@ export class ChangeScans {
 type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 
 /**
- * Returns whether a sweep (full scan) shows which records were deleted:
+ * Returns whether the deletions in a list are known after a sweep (full scan):
  *
- * - `known`: the sweep shows it;
- * - `unknown`: the sweep does not show it;
+ * - `known`: the sweep shows which records were deleted or, if missing records can be requested by key (`canBeAsked`), which ones to
+ *   request;
+ * - `unknown`: the evidence from the sweep is too weak for that;
  * - `never`: neither sweeps nor requests for single records can prove a deletion in this list.
- *
- * If missing records can be requested by key (`canBeAsked`), less evidence from the sweep is required.
  */
 export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
   const { proof, level, canProve, canBeAsked } = swept;
@@ -63,7 +62,7 @@ export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
 }
 
 /**
- * Returns when the change of an event was made, in epoch ms by the API's clock. That is the record's modification time after the change.
+ * Returns the time of the change that an event reports, in epoch ms by the API's clock: the record's modification time after the change.
  * Null for events with `op` `r`, for deletions, for changes that left the modification time unchanged, and for records without one.
  */
 export function changeTime({ op, before, updatedAt, updatedBefore = null }: Change): number | null {

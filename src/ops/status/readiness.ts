@@ -17,8 +17,8 @@ export interface ReadinessOptions {
 }
 
 /**
- * Number of intervals without a completed scan after which a list counts as stale. The interval is `POLL_INTERVAL_MS`, or the time between
- * the last two scans if that was longer.
+ * A list counts as stale after this many intervals without a completed scan. The interval is `POLL_INTERVAL_MS`, or the time between the
+ * last two scans if that was longer.
  */
 const STALE_POLLS = 3;
 /**
@@ -45,11 +45,14 @@ interface ListState {
   openedAt?: number;
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   transactionBeganAt?: number | undefined;
-  /** When the last poll (or full scan, in a list without polls) was completed, or the list was last read as empty, in epoch ms. */
+  /**
+   * When the list was last checked for changes, in epoch ms: when a poll was completed (in a list without polls: a full scan), or when the
+   * list was read as empty. Undefined before that.
+   */
   lastScanAt?: number;
   /**
-   * Interval between the ends of the last two complete polls, in ms; in a list without polls, of the last two full scans. If only one has
-   * ended: the time from the claim of the list until then. 0 if none has ended.
+   * Time between the ends of the last two scans, in ms. A scan is a complete poll (in a list without polls: a complete full scan), or a
+   * read of the list as empty. After the first scan: the time from the claim of the list to the end of that scan. Before it: 0.
    */
   previousIntervalMs: number;
 }
@@ -60,6 +63,7 @@ interface ListState {
  * - It is logged in to the API and connected to Kafka.
  * - It has caught up with each of its lists.
  * - It retries nothing.
+ * - None of its Kafka transactions has been open for longer than {@link MAX_COMMIT_MS}.
  * - None of its lists has failed or is stale.
  *
  * The service has *caught up* with a list once a scan that finds all changes of the list has been completed and committed. From then on a
@@ -150,8 +154,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem that exists after another error. If the problem before it has the same cause, this is the continuation of that
-   * problem, with its start time. Otherwise the problem begins now.
+   * Returns the problem after an error. It has the start time of `before`, the problem until then, if `before` has the same cause.
+   * Otherwise it begins now.
    */
   #goesOn(
     before: ActiveProblem | undefined,
@@ -182,8 +186,8 @@ export class ReadinessCheck {
 
   /**
    * Returns the most important problem of one list; undefined if it has none. `connection` is a current problem that affects all lists and
-   * is reported separately. While there is such a problem, a problem of the list is returned only if it has another cause. An open
-   * transaction and the causes `starting` and `stale` are then omitted, as consequences of `connection`.
+   * is reported separately. While there is one, a failure of the list is returned only if its cause is another one. An open transaction and
+   * the causes `starting` and `stale` are then omitted, because they follow from `connection`.
    */
   #problemOf(
     state: ListState,

@@ -82,9 +82,9 @@ export class Durations {
 }
 
 /**
- * Returns a quantile of the durations, in ms, accurate to 10 %. The fraction `share` (0 to 1) of the durations does not exceed the
- * quantile. A share of 0.5 gives the median; for an even number of durations, the lower of the two middle ones. Null if there are no
- * durations.
+ * Returns a quantile of the durations, in ms, accurate to 10 %: the shortest duration that at least the fraction `share` (0 to 1) of all
+ * durations do not exceed. A share of 0.5 gives the median; for an even number of durations, the lower of the two middle ones. Durations
+ * below 1 ms count as 0. Null if there are no durations.
  */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();
@@ -117,7 +117,7 @@ export class SnapshotRate {
   #pages: { readonly at: number; readonly read: number }[] = [];
 
   /**
-   * Creates a measurement of a snapshot of which no page has been read yet.
+   * Creates a measurement that has not received a page of the snapshot yet.
    *
    * @param now Returns the time of a steady clock, in ms.
    */

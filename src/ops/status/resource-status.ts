@@ -32,8 +32,8 @@ const noRequests = () => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
 /**
- * Initial values of the status fields that contain what the hooks of the list reported last. All other fields of the status are computed
- * when the status is requested.
+ * Initial values of those status fields that store what the list's hooks reported last. All other fields of the status are computed when
+ * the status is requested.
  */
 const NOTHING_REPORTED = {
   retry: null,
@@ -66,11 +66,11 @@ export class ListStatus {
   readonly #rules: AnswerRules;
   #isOpen = false;
   /**
-   * Whether the service counts as following the list: this process has completed a scan of it, has published a page of a sweep, or has read
-   * the list as empty.
+   * Whether the service counts as following the list (state `following`). True once this process has completed a scan of the list, has
+   * published a page of a sweep, or has read the list as empty.
    */
   #follows = false;
-  /** Whether the list is stopped because of an error. If it is, `retry` describes the next attempt to start it. */
+  /** Whether the list is stopped because of an error. While it is, `#reported.retry` describes the next attempt to start it. */
   #hasFailed = false;
   #lastLagMs: number | null = null;
 
@@ -224,10 +224,8 @@ export class ListStatus {
    * - No failure is reported.
    * - The failure had stopped the list, which now runs again.
    * - The failed call was not a request for this list.
-   * - The pause before the retry is over. A page that arrives earlier belongs to another request.
-   *
-   * While the initial snapshot runs, the failed request may be the snapshot's. In the last case a page of another lane then counts only if
-   * the pause ended at least a minute ago.
+   * - The pause before the retry is over. A page that arrives earlier belongs to another request. While the initial snapshot runs, the
+   *   failed request may be one of the snapshot: a page of another lane then counts only if the pause ended at least a minute ago.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;

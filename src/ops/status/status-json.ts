@@ -78,9 +78,13 @@ export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 export interface ResourceStatus {
   readonly resource: string;
   /**
-   * State of the list's reading. `taking-over`: being claimed, or not caught up yet; `first-read`: in its initial snapshot; `following`:
-   * caught up; `waiting`: a failed call to the API or another dependency is retried, or Kafka does not respond; `failed`: stopped until an
-   * operator resolves the error.
+   * State of the list's reading:
+   *
+   * - `taking-over`: the list is being claimed, or is not caught up yet.
+   * - `first-read`: its initial snapshot runs.
+   * - `following`: it is caught up.
+   * - `waiting`: a failed call to the API or another dependency is retried, or Kafka does not respond.
+   * - `failed`: the list is stopped until an operator resolves the error.
    */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
   /** The next retry and the failure before it. Null if the list does not wait for a retry. */
@@ -96,7 +100,10 @@ export interface ResourceStatus {
   readonly series: SeriesStatus;
   /** Number of records of the list that are published and not deleted. Null before the first page. */
   readonly known: number | null;
-  /** When the last poll (without polls: full scan) was completed, or the list last read as empty, in epoch ms. Null if never. */
+  /**
+   * When the list was last checked for changes, in epoch ms: when a poll was completed (in a list without polls: a full scan), or when the
+   * list was read as empty. Null before that.
+   */
   readonly lookedAt: number | null;
   /**
    * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one without such
@@ -141,8 +148,11 @@ export interface InitialSnapshotStatus {
 
 /**
  * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. Only changes whose
- * modification time is known count. `lastMs` is the lag of the newest one, null if there was none. `p50Ms` and `p95Ms` are quantiles over
- * the last five minutes, accurate to 10 %, and null if there was none in that time.
+ * modification time is known count.
+ *
+ * - `lastMs`: the lag of the newest change; null if there was none.
+ * - `p50Ms` and `p95Ms`: the median and the 95 % quantile over the last five minutes, accurate to 10 %; null if there was no change in that
+ *   time.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;
@@ -206,8 +216,12 @@ export interface LifeCycle {
 }
 
 /**
- * Start or end point of the changes in a life cycle. `state`: a status. `new`: there was no status before the change. `gone`: there is no
- * status after the change. `other`: all statuses beyond the maximum number of distinct ones.
+ * Start or end point of the changes in a life cycle. Its `kind` is one of these:
+ *
+ * - `state`: a status.
+ * - `new`: there was no status before the change.
+ * - `gone`: there is no status after the change.
+ * - `other`: all statuses beyond the maximum number of distinct ones.
  */
 export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';

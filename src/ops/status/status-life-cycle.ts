@@ -49,8 +49,8 @@ export class LifeCycleModel {
   /** Number of distinct statuses in `#states`, without the states `new`, `gone` and `other`. At most {@link MAX_STATES}. */
   #statuses = 0;
   /**
-   * Number of status changes that no entry of `#transitions` counts, because there are already {@link MAX_CHANGES} entries for other pairs
-   * of states.
+   * Number of status changes between pairs of states that have no entry in `#transitions`, because {@link MAX_CHANGES} other pairs have
+   * one.
    */
   #others = 0;
 

@@ -161,8 +161,8 @@ function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
 const MAX_REASONS = 6;
 
 /**
- * Computes a summary of an account. Lag and age of the last scan are those of the worst list, and the quota is the most used one. Rates and
- * progress of initial snapshots are sums over all lists.
+ * Computes a summary of an account. Lag and age of the last scan are those of the worst list. The quota is the most used one, that for
+ * logins excepted. Rates and progress of initial snapshots are sums over all lists.
  */
 export function accountFigures(
   at: number,

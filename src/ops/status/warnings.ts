@@ -20,7 +20,10 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/** Duration of a warning that is shown until a hook reports the end of its problem or, if none does, until the process ends. */
+/**
+ * Value of `forMs` for a warning that is not shown for a fixed time: it is shown until a hook reports the end of its problem or, if none
+ * does, until the process ends.
+ */
 const UNTIL_ENDED = Infinity;
 
 interface ActiveWarning extends Warning {
@@ -29,9 +32,11 @@ interface ActiveWarning extends Warning {
 }
 
 /**
- * Collects warnings about problems that do not stop the service. A warning is shown until a hook reports the end of its problem. If no hook
- * reports that, the warning is shown for a fixed time after the last occurrence, such as ten minutes or an hour. Only the warning about
- * volatile fields is shown until the process ends.
+ * Collects warnings about problems that do not stop the service. How long a warning is shown depends on its kind:
+ *
+ * - If a hook reports the end of such a problem (for example, of deletions held back): until it does.
+ * - Otherwise: for a fixed time after the last occurrence of the problem, such as ten minutes or an hour. Only the warning about volatile
+ *   fields is shown until the process ends.
  */
 export class Warnings {
   readonly #now: () => number;
@@ -134,7 +139,9 @@ export class Warnings {
   } satisfies Hooks;
 
   /**
-   * Returns the active warnings, the newest first. Omits warnings that repeat one of `causes`, the reasons why the service is not ready.
+   * Returns the active warnings, the newest first. `causes` are the reasons why the service is not ready: a warning about retried calls to
+   * a dependency is omitted if the dependency is one of them. The warning about signals is omitted until their failure has occurred {@link
+   * MANY_RETRIES} times.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
@@ -148,9 +155,9 @@ export class Warnings {
    * Shows a warning. It replaces an earlier one with the same kind, list and detail.
    *
    * @param forMs How long the warning is shown after the last occurrence of its problem, in ms.
-   * @param text Text of the warning, or a function that returns it for a given number of occurrences.
-   * @param detail Distinguishes warnings of the same kind and list, such as warnings about two different troubles of a scan: they are shown
-   * beside each other if their details differ.
+   * @param text Text of the warning, or a function that returns the text, given how often the problem has occurred.
+   * @param detail Distinguishes warnings of the same kind and list, such as those about two different troubles of a scan. If the details
+   * differ, both warnings are shown.
    */
   #raise(
     kind: Warning['kind'],
@@ -178,9 +185,9 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long the warning about a problem of a scan is shown after the last occurrence of the problem, in ms. Default, for problems that are
- * not listed here: ten minutes. The warning about `cut` (the API does not show the end of the list) is shown for a day. Only a full scan
- * can detect that problem again, and a list with dates has about one full scan a day.
+ * How long the warning about a problem of a scan is shown after the last occurrence of the problem, in ms. Problems that are not listed
+ * here: ten minutes. The warning about `cut` (the API does not show the end of the list) is shown for a day, because only a full scan can
+ * detect that problem again, and a list with dates has about one full scan a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
@@ -210,15 +217,16 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 export const SCAN_TROUBLES: readonly string[] = [...Object.keys(TROUBLES), 'cut'];
 
 /**
- * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. The warning about unreadable or
- * unacknowledged signals is also shown after this number of failures.
+ * A warning about failed calls to a dependency (such as Kafka or the API) is shown once this number of calls have failed. The same number
+ * applies to failures to read or acknowledge signals.
  */
 const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * How long a list must have no further failure before it counts as responding again, in ms, from the end of the pause after its newest
- * failure. If that pause was longer than this value, its length applies. The retry may spend part of this time waiting for the quota.
+ * Minimum time without a further failure after which a list can count as responding again, in ms. The time begins at the end of the pause
+ * that followed the newest failure. If that pause was longer than this value, the time is as long as the pause. Part of this time may pass
+ * while the retry waits for the quota.
  */
 const SILENCE_MS = 60_000;
 
@@ -229,8 +237,8 @@ interface Open {
   /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
   /**
-   * Time, in epoch ms, until which no further failure may be reported for the call to count as successful. A request must also have been
-   * `answered`. Silence before this time proves nothing, because the retry may still be waiting for the quota.
+   * Point in time, in epoch ms, from which on the call counts as successful if it was `answered` and no further failure was reported.
+   * Before that, the absence of a failure proves nothing, because the retry may still be waiting for the quota.
    */
   readonly silentUntil: number;
   /**
@@ -297,8 +305,8 @@ class RetryWarnings {
   } satisfies Hooks;
 
   /**
-   * Returns a warning for each dependency that was retried repeatedly. Omits dependencies whose cause is one of `causes`, the reasons why
-   * the service is not ready.
+   * Returns a warning for each dependency to which at least {@link MANY_RETRIES} calls have failed. `causes` are the reasons why the
+   * service is not ready: a dependency that is one of them is omitted.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();

@@ -67,7 +67,10 @@ export class TaskCheckpoint {
   readonly #sink: FencedSink;
   #state: TaskState;
 
-  /** @param state State of the restored task. Its cursor is not committed yet: {@link openCheckpoint} commits it, to claim the task. */
+  /**
+   * @param state State of the restored task. The cursor in it is not committed yet: {@link openCheckpoint} commits it, which claims the
+   * task.
+   */
   constructor(options: CheckpointOptions, sink: FencedSink, state: TaskState) {
     this.store = options.store;
     this.#options = options;
@@ -89,8 +92,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Count and digest of the live keys in each partition after the newest commit. `ends`: the end offset of each partition after the newest
-   * messages of this task in it.
+   * Count and digest of the live keys in each partition after the newest commit. `ends`: for each partition, the end offset after the
+   * newest messages that this task has written to it.
    */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
     return { keys: this.#state.live, ends: this.#state.memory.ends };
@@ -159,8 +162,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Throws if the topic was deleted and recreated before or during a commit. The offsets of the committed messages show this. The new topic
-   * lacks all earlier events, which count as lost when the checkpoint is opened again.
+   * Throws if the topic was deleted and recreated before or during a commit, which the offsets of the committed messages show. The new
+   * topic lacks all earlier events, which count as lost when the checkpoint is opened again.
    *
    * @throws CellarstreamError `COMMIT_FAILED`.
    */
@@ -241,8 +244,8 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
  * deletion.
  *
  * - If the cursor has these values, and the images in the store need no check: returns the cursor's values.
- * - Otherwise: counts the live keys in the store. If the cursor has other values, the topic has lost events: these are returned as
- *   `lostEvents`, and the returned cursor restarts the initial snapshot.
+ * - Otherwise: counts the live keys in the store. If the cursor has values and they differ from the counted ones, the topic has lost
+ *   events. These are then returned as `lostEvents`, and the returned cursor restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

@@ -8,9 +8,12 @@ export interface Cursor {
   readonly version: 1;
   /** Id of the instance that wrote the cursor: the owner of the task. */
   readonly instance: string;
-  /** Number of times that the task has been claimed so far. */
+  /** Number of times that the task has been claimed so far. Repeated claims by the same instance, for example after an error, count too. */
   readonly generation: number;
-  /** When `instance` claimed the task, in epoch ms by the instance's own clock. Absent in the cursor of a task that was never claimed. */
+  /**
+   * When `instance` became the owner of the task, in epoch ms by the instance's own clock. The time stays the same if this instance claims
+   * the task again, for example after an error. Absent before the first claim.
+   */
   readonly heldSince?: number;
   /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
   readonly sequence: number;
@@ -37,8 +40,8 @@ export interface Cursor {
    */
   readonly ends?: Readonly<Record<string, string>>;
   /**
-   * Start offset of each partition of the events' topic when the initial snapshot last began; default 0. A partition that begins above this
-   * offset has lost events.
+   * Start offset of each partition of the events' topic. Stored when the task was first claimed, and again after each loss of events that
+   * the topic's offsets showed. Default 0. A partition that begins above this offset has lost events.
    */
   readonly starts?: Readonly<Record<string, string>>;
   /**
@@ -67,20 +70,26 @@ export interface LiveKeysText {
 
 /** Progress of the initial snapshot of a list. */
 export interface InitialSnapshot {
-  /** Server time when the snapshot began, in epoch ms; null before its first page, or if the server sends no `Date`. */
+  /**
+   * Time, in epoch ms by the server's clock, from which on a created record counts as new (see `isNew` in compare-batches.ts). Usually the
+   * server time of the snapshot's first page; earlier if the list was empty at first, later if polls had already got further. Null before
+   * the first page, or if the server sends no `Date`.
+   */
   readonly startedAt: number | null;
   /** Position where the snapshot's scan resumes; null before its first page and once it is complete. */
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether every record that the snapshot missed has been read. True once a sweep has ended after the snapshot. Also true once a poll has
-   * ended that began after the snapshot and covers the time of the snapshot. Until then a record without an image need not be new. The
-   * snapshot may have missed it, because a change moved it to a part of the list that had been read already.
+   * Whether every record that the snapshot missed has been read. The snapshot misses a record if a change moves it to a part of the list
+   * that has been read already. While this is false, a record without an image need not be new.
+   *
+   * Becomes true when a sweep ends after the snapshot, or when a poll ends that began after the snapshot and covers the time of the
+   * snapshot.
    */
   readonly caughtUp?: boolean;
   /**
-   * Newest creation or modification time of all records that were published before a loss of events was detected, in epoch ms. A record
-   * created no later than this may have been published before the loss, so it does not count as new.
+   * Newest creation or modification time, in epoch ms, of the records that were published before the newest loss of events. A record that
+   * was created no later than this may have been published before, so it does not count as new. Absent without a loss.
    */
   readonly publishedUpTo?: number | undefined;
 }

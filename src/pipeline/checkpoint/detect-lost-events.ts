@@ -5,11 +5,10 @@ import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
  * Returns the events that a topic has lost; undefined if it has lost none. Compares the topic's offsets with those in the cursor and in the
- * image store. A loss that the store has noted as `lost` is returned again.
+ * image store. A loss that the store has already noted (`lost`) is returned too.
  *
- * The store has the end offsets after its newest commit (`ends`). A cursor has only the end offsets before the commit that contains the
- * cursor and its events. Without a store, the loss of only the events in the newest commit therefore remains undetected, unless the topic
- * is empty.
+ * The image store has the end offsets after its newest commit (`ends`). A cursor has only the end offsets from before its own commit.
+ * Without an image store, a loss of only the newest commit's events therefore remains undetected, unless the whole topic is new and empty.
  */
 export function detectLostEvents(
   topic: string,
@@ -37,8 +36,8 @@ export function detectLostEvents(
 }
 
 /**
- * Whether a commit got offsets that the topic had assigned before, which means that the topic was deleted and recreated. In each partition
- * the messages of a commit have consecutive offsets, followed by a transaction marker.
+ * Whether the topic was deleted and recreated before or during a commit: the commit then got offsets that the topic had assigned before.
+ * Without that, the messages of a commit have consecutive offsets in each partition, followed by a transaction marker.
  *
  * @param written End offset of each partition that the commit wrote to, after the commit and including the transaction marker.
  * @param before End offset of each partition before the commit.

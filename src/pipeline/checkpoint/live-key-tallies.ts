@@ -10,8 +10,8 @@ import type { Cursor, LiveKeysText } from './cursor.ts';
 export type LiveKeyTallies = readonly KeyTally[];
 
 /**
- * Returns count and digest of the live keys in each partition, as recorded in the cursor. Undefined if they are not valid for the cursor's
- * `sequence` and `losses`, or were counted for another number of partitions.
+ * Returns count and digest of the live keys in each partition, as stored in the cursor. Undefined if the cursor has none, if they were
+ * counted at another `sequence` or number of `losses`, or for another number of partitions.
  */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;

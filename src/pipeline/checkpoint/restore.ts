@@ -28,7 +28,7 @@ export interface Restored {
    * It is not committed yet.
    */
   readonly cursor: Cursor;
-  /** Whether the task had a committed cursor before it was restored. */
+  /** Whether the task already had a committed cursor when the restore began. */
   readonly hadCursor: boolean;
   readonly lostEvents: LostEvents | undefined;
 }
@@ -41,7 +41,7 @@ const STORE_VERSION = 4;
  * topic has lost events, the store is cleared and filled with the images still in the topic; records without an image are published again.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
- * `CURSOR_UNREADABLE` if the cursor can't be parsed; `SETTINGS` if the cursors' topic belongs to another account.
+ * `CURSOR_UNREADABLE` if the cursor can't be parsed; the errors of {@link readCursor}, and others of Kafka and of the image store.
  */
 export async function restore(
   options: RestoreOptions,
@@ -104,8 +104,8 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
 }
 
 /**
- * Whether the live keys in the store still have to be compared with the cursor's count and digest of them, because all images were restored
- * from the topic.
+ * Whether the live keys in the store have to be compared with the cursor's count and digest of them. True once all images were restored
+ * from the topic, until the next claim of the task is committed.
  */
 function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
@@ -114,11 +114,13 @@ function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** Whether the images in the store are valid. If they are not, the store is cleared. */
   readonly keepsImages: boolean;
-  /** State that the store has beside the images when the restore begins. Its offsets say where reading the list's topic begins. */
+  /**
+   * State that the store has, besides the images, when the restore begins. Its `ends` are the offsets from which the list's topic is read.
+   */
   readonly memory: TaskMemory;
   /**
-   * State of an empty store. It replaces `memory` if compaction has removed events that the stored images do not include: the store is then
-   * cleared, and the whole topic is read.
+   * State of an empty store. It replaces `memory` if {@link hasMissingEvents} is true after the restore: the store is then cleared, and the
+   * whole topic is read.
    */
   readonly emptyMemory: TaskMemory;
 }
@@ -127,7 +129,8 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
  * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the events that the topic has lost,
  * whether the stored images are valid, and from which offsets images have to be read back from the topic.
  *
- * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions has changed.
+ * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
+ * `CURSOR_UNREADABLE` if a cursor can't be parsed.
  */
 function decideRestore(
   { instance, names: { task, topic } }: RestoreOptions,
@@ -169,9 +172,9 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events that were published after the stored images were last updated. One of these events may be a
- * deletion. If its tombstone has been removed too, the topic has no message about the deletion: the record's image would remain in the
- * store, and its deletion would be published a second time.
+ * Whether compaction has removed events from the topic that the stored images lack. One of these events may be a deletion. If its tombstone
+ * has been removed too, the topic has no message about the deletion: the record's image would remain in the store, and its deletion would
+ * be published a second time.
  *
  * The check compares sequences, not times. When compaction removes tombstones depends on topic settings, which may have been changed
  * meanwhile, and on the clocks of producers and brokers.
@@ -193,7 +196,7 @@ function startOffsets(bounds: ReadonlyMap<number, Bounds>): Record<string, strin
  * Checks that the topic still has the number of partitions with which its events were written. With another number, keys map to other
  * partitions, and compaction would retain an image of a key in each of two partitions. An empty topic may have any number.
  *
- * @throws CellarstreamError `TOPIC_CHANGED` if the number differs from the cursor's.
+ * @throws CellarstreamError `TOPIC_CHANGED` if the topic is not empty and has another number of partitions than the cursor says.
  */
 export function expectPartitions(
   { partitions }: Cursor,

@@ -20,11 +20,11 @@ export interface TaskClaimOptions extends TaskLog {
   readonly claimState: ClaimState;
 }
 
-/** State that a process retains from one opening of a task to the next. Initially empty. */
+/** State about a task that a process retains while it opens the task again and again. Initially empty. */
 export interface ClaimState {
   /**
    * Id of the instance that owned the task before this process; null if there was none. Undefined until this process has read the cursor
-   * for the first time. Later attempts to claim the task do not change it.
+   * for the first time. Does not change when this process claims the task again.
    */
   predecessor?: string | null;
   /** End offset of the cursors' topic before this process first opened the task. Cursors at lower offsets were written by predecessors. */
@@ -32,11 +32,14 @@ export interface ClaimState {
   /** The newest transactional producer (sink) that this process has opened for the task. */
   sink?: FencedSink;
   /**
-   * Newest error that ended the task or an attempt to open it, in this process. Set by the caller and, if a producer has an outdated epoch,
-   * by {@link openFencedSink}. A `FENCED` error has it as its `cause`.
+   * Newest error that ended the task or an attempt to open it, in this process. It is the `cause` of the `FENCED` error that {@link
+   * expectOwnCursor} throws. Set by the caller and, if a producer has an outdated epoch, by {@link openFencedSink}.
    */
   lastError?: unknown;
-  /** Whether the task has ended. An opening that is still running then throws instead of claiming the task. Set by the caller. */
+  /**
+   * Whether the task has ended. Set by the caller. If the task is being opened at that time, the opening throws instead of claiming the
+   * task.
+   */
   hasEnded?: boolean;
 }
 
@@ -86,12 +89,12 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 }
 
 /**
- * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
- * producer was fenced, or if the outcome of a claim is unknown. As long as no attempt of this process to open the task has read the cursor,
- * returns undefined without reading.
+ * Reads the newest cursor and checks that no other process has claimed the task since this process first opened it. Needed after this
+ * process's producer was fenced, or if the outcome of a claim is unknown. Does nothing and returns undefined until this process has read
+ * the cursor once (until `predecessor` is known).
  *
- * @throws CellarstreamError `FENCED` if another process has committed the newest cursor since then. The cursor may be of this process or of
- * the previous owner of the task.
+ * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by an instance that is neither this one nor the task's
+ * previous owner.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,
@@ -114,10 +117,11 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 }
 
 /**
- * Reads the newest committed cursor of a task. If the topic has none that is newer than the cursor in `known`, returns the latter. The
+ * Returns the newest committed cursor of a task: the one in the topic or, if that is not newer than the cursor in `known`, the latter. The
  * cursor in the result is null if neither exists.
  *
- * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set.
+ * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set; errors of
+ * Kafka.
  */
 export async function readCursor(
   { log, names: { cursorTopic, task, isShared } }: TaskLog,

@@ -51,7 +51,8 @@ export class SchemaEvolution {
   readonly #codecs = new Map<number, EnvelopeCodec>();
   #current: CurrentSchema | undefined;
   /**
-   * The registry's latest version of the schema, as last read. If it becomes the current schema, it is not compiled or registered again.
+   * The registry's latest version of the schema when it was last read. A schema that equals it becomes the current one without being
+   * compiled or registered again.
    */
   #latest: CurrentSchema | undefined;
 
@@ -61,8 +62,9 @@ export class SchemaEvolution {
   }
 
   /**
-   * Opens the schemas of a subject of the registry. The current schema is the registry's latest version, so that fields inferred before a
-   * restart are retained, with the fields in the API's description added.
+   * Opens the schemas of a subject of the registry. The current schema is then the registry's latest version, extended by the fields in the
+   * API's description. It thus retains fields that were inferred before a restart. There is no current schema yet if neither the registry
+   * nor the description has one.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
    */
@@ -79,8 +81,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Codec that encodes and decodes records with the current schema. It is another one each time the schema has grown. Throws when used
-   * while there is no current schema.
+   * Codec that encodes and decodes records with the current schema. Each time the schema has grown, this is another codec. While there is
+   * no current schema, the methods of the codec throw.
    */
   get values(): ImageCodec {
     const refuse = () => this.#currentSchema() as never;
@@ -164,8 +166,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Returns the schema of images that the registry's latest version of the event schema contains, extended by the fields in the API's
-   * description. If the registry has no version: the schema in the description; undefined if the description has none.
+   * Reads the latest version of the event schema from the registry. Returns the schema of images that it contains, extended by the fields
+   * in the API's description. If the registry has no version: returns the schema in the description; undefined if the description has none.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, list } = this.#options;
@@ -206,7 +208,10 @@ export class SchemaEvolution {
     }
   }
 
-  /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
+  /**
+   * Extends the current schema by the fields that these records have and it lacks, and registers the extended schema. Does nothing if it
+   * lacks none.
+   */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
     const { name: resource, namespace } = this.#options.list;
     const grown = (from: RecordSchema | undefined) =>

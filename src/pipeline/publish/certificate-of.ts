@@ -15,16 +15,16 @@ export interface CompletedScan {
   readonly sequence: number;
   readonly sweep: SweepProgress;
   readonly rules: ReadingRules;
-  /** Minimum time that a record has to be missing from the list before its deletion counts as proven, in ms. */
+  /** Minimum time between two full scans that together prove which records were deleted, in ms (`DELETE_PROOF_MS`). */
   readonly proofMs: number;
-  /** Number of deletions that the scan detected and that were held back instead of published. */
+  /** Number of deletions that the scan detected but that are not published, because they exceed `DELETE_LIMIT_PERCENT`. */
   readonly heldBack: number;
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
   /**
-   * Current time by the local clock, in epoch ms. Used as the end of the scan (`ended_at`) if `sweep` does not contain the time when the
-   * scan's last page was requested.
+   * Current time by the local clock, in epoch ms. The certificate has it as the end of the scan (`ended_at`) if `sweep` has no such time
+   * (`counts.endedAt`).
    */
   readonly now: number;
 }

@@ -18,7 +18,8 @@ export function deadLetterMessages(
     readonly to: SchemaTopic;
     readonly resource: string;
     /**
-     * List offset of the record's page. Not used for an unreadable record, as the reject itself contains the list offset of that record.
+     * List offset of the record's page. Used for every reject except an unreadable record: that reject contains the list offset of the
+     * record itself.
      */
     readonly offset: number;
     readonly now: number;

@@ -29,8 +29,8 @@ export interface Publication {
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
   /**
-   * Sequence number of the page's last event. If the page has no events: `sequence` of {@link PublicationOptions}, the number of the last
-   * event before the page.
+   * Sequence number of the page's last event. If the page has no events: the number of the last event before the page (`sequence` of {@link
+   * PublicationOptions}).
    */
   readonly sequence: number;
 }
@@ -51,8 +51,8 @@ export interface PublicationOptions {
 
 /**
  * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence number. A change whose event
- * exceeds the maximum message size becomes a dead letter, and the stored image is not replaced, so that the record is published once it is
- * small enough.
+ * exceeds the maximum message size is rejected, unless it is a deletion: its stored image is not replaced, so that the record is published
+ * once it is small enough. A reject becomes a dead letter, unless an equal one was reported before.
  */
 export function publicationOf(
   changes: readonly Change[],
