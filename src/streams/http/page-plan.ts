@@ -169,7 +169,7 @@ export class PagePlan {
   /**
    * Returns the page that follows a previous page.
    *
-   * @param end List offset at which the previous page ended.
+   * @param end List offset of the first record after the previous page.
    * @param overlap Number of records before `end` that the page should contain. Whole pages may contain more of them or fewer.
    * @param wanted Maximum page size.
    */
@@ -291,8 +291,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`, and as
-   * many as possible after it. Its size is at most `limit`. Undefined if no size makes that possible.
+   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`. It has as
+   * many records as possible after `end`, at least one. Its size is at most `limit`. Undefined if no size makes that possible.
    */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;

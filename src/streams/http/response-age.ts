@@ -60,8 +60,9 @@ const DATE_STEP_MS = 1_000;
  */
 const MAX_CLOCKS = 4;
 /**
- * Two responses are assumed to come from the same server clock if the differences between their `Date` and the local time differ by at most
- * this many ms. If it is too small, one slow clock counts as several. If it is too large, several slow clocks count as one.
+ * Tolerance, in ms, when the lead of a server clock over the local clock is compared between two responses: up to this difference, both are
+ * assumed to have the same server clock. If it is too small, one slow clock counts as several. If it is too large, several slow clocks
+ * count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
@@ -97,8 +98,8 @@ export class AnswerAges {
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * For each request address, the response with which its `Date` header last changed. Later responses with the same `Date` may be copies of
-   * that response from a cache. The least recently requested address comes first.
+   * By request address, the first of the newest responses that all had the same `Date` header. The later ones among them may be copies of
+   * the first from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 

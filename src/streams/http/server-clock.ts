@@ -77,8 +77,9 @@ export class ServerClock {
   }
 
   /**
-   * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
-   * Undefined if the window must not advance, because no modification time has been seen.
+   * Returns the time at which the next poll window begins, in epoch ms, before the result of {@link ServerClock.takeReach} is subtracted.
+   * Call it after `tell` was called for the first response of the current scan. Undefined if the window must not advance, because no
+   * modification time had been seen when the scan began.
    *
    * @param newest Result of `newest()` at the start of the current scan.
    * @param reach `far` for the windows of lookback polls. Default `near`.
@@ -133,8 +134,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns by how many ms before {@link ServerClock.mark} the next poll window has to begin: the largest `ms` of the calls of
-   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
+   * Returns how many ms earlier than the result of {@link ServerClock.mark} the next poll window has to begin. It is the largest `ms` of
+   * the calls of {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
    */
   takeReach(): number {
     const ms = this.#reachMs;
