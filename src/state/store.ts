@@ -96,8 +96,8 @@ export interface Notes {
 export interface KeySlice<Key> {
   readonly keys: readonly Key[];
   /**
-   * Last key of this part, to be passed as `after` to get the next part of the listing. It need not be in `keys`. Undefined in the last
-   * part.
+   * Last key that was examined for this part; it need not be in `keys`. To be passed as `after` to get the next part of the listing.
+   * Undefined in the last part.
    */
   readonly next: string | undefined;
 }

@@ -62,7 +62,7 @@ export interface AroundPage {
    * them.
    */
   readonly place: number;
-  /** Bytes of the page from the element at index `place` to the end. */
+  /** Bytes of the response body from the start of the element at index `place` to the end. */
   readonly rest: Buffer;
 }
 

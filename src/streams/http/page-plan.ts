@@ -30,7 +30,7 @@ export interface SeenPage {
   /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Paging fields of the response, including the page size that it states, if any; undefined if the response has no paging fields. */
+  /** Paging as the response states it, of which only the page size is used here. Undefined if the response states no paging. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 

@@ -120,7 +120,10 @@ export function pageRequest(
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
 
-  /** Reports to the token source what a response that is not a page shows about the token. Returns the error to throw. */
+  /**
+   * Returns the error to throw for a response that is not a page, after it has reported to the token source what the response shows about
+   * the token.
+   */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,

@@ -89,7 +89,7 @@ const MAX_ADDRESSES = 1_000;
  *   further behind. After 30 s and five responses a slow clock is recognised, and responses with it stop counting as stale.
  */
 export class AnswerAges {
-  /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
+  /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms; negative if it is behind. */
   #ahead = -Infinity;
   /**
    * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead

@@ -41,7 +41,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  */
 export class ServerClock {
   #date: number | undefined;
-  /** When the last response with a `Date` header arrived, in ms on the local clock. */
+  /** When the last response that shows the server's time arrived, in ms on the local clock. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
@@ -111,10 +111,10 @@ export class ServerClock {
   }
 
   /**
-   * Updates the estimate of the server's clock with a response's `Date`.
+   * Updates the estimate of the server's clock with the server's time that a response shows.
    *
-   * @param serverTime The server's time when the request began, computed from `Date`, in epoch ms. Undefined without `Date`: nothing is
-   * changed.
+   * @param serverTime Lower bound of the server's time when it read the response's records, in epoch ms. It is computed from `Date`;
+   * without that header, from the login response. Undefined: nothing is changed.
    * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void {
