@@ -62,9 +62,8 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * Symbols of the requests whose times are stored in the slots of the file, by the slot's number. Undefined for a slot without a time of
-   * this process. Each request has its own symbol. A request's time can be corrected later only while its slot still has the request's
-   * symbol.
+   * Symbol of the request whose time the slot contains, by slot number; undefined if this process has not written the slot. Each request
+   * has its own symbol. A request's time can be corrected later only while its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -172,8 +171,8 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the request times ({@link
- * recentStarts}) in the same folder.
+ * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the times of requests in
+ * the same folder ({@link recentStarts}).
  *
  * The name is compared with the author of the newest declaration in the ledger topic. If both are the same instance, the stored times
  * already include the requests that it declared.

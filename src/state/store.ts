@@ -44,8 +44,8 @@ export interface TaskMemory {
   /** Sequence number up to which the images include all events of the task. */
   readonly whole: number;
   /**
-   * Number of events that an unfinished restore of the images has read from the topic so far, without those up to the sequence number
-   * `whole`. 0 if no restore is unfinished.
+   * Number of events with a sequence number above `whole` that an unfinished restore of the images has read from the topic so far. 0 if no
+   * restore is unfinished.
    */
   readonly found: number;
   /**

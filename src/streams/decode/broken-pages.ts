@@ -48,8 +48,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Number of records (not JSON) of one page that are requested alone, one after the other, to get their text. After the last of them, the
- * reader gives up the whole page and returns a smaller one: the first half of the records before the last one that was requested alone.
+ * Maximum number of broken records (not JSON) of one page that are requested alone, one after the other, to get their text. Once it is
+ * reached, a smaller page is returned instead: the first half of the records before the last one that was requested alone.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */

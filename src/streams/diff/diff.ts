@@ -58,7 +58,7 @@ export interface Difference<In extends ReadRecords> {
   readonly same: readonly KeyedRecord[];
   /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys that have to be read again, because overlapping reads showed different content. */
+  /** Keys that have to be read again: overlapping reads showed different content, and it is unknown which of it is newer. */
   readonly undecided: readonly string[];
   /**
    * Records that are not published until a second read confirms them, because this read may show an earlier state than the published one.

@@ -24,7 +24,10 @@ export interface HttpRequest {
   readonly body?: string;
   /** Maximum size of the response body, in bytes after decompression. */
   readonly maxBytes: number;
-  /** Pool for the buffer of the response body, which the consumer of the response gives back. Without a pool the body gets a new buffer. */
+  /**
+   * Pool for the buffer of the response body. The consumer of the response gives the buffer back. Without a pool the body gets a new
+   * buffer.
+   */
   readonly bodies?: BodyPool | undefined;
   /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;

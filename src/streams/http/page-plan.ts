@@ -188,8 +188,8 @@ export class PagePlan {
    * Returns a page that begins exactly at list offset `offset`.
    *
    * - If pages may begin at any offset: its size is `most`.
-   * - If pages must begin at multiples of their size: its size is the largest divisor of `offset` that exceeds neither `most` nor {@link
-   *   PagePlan.limit}.
+   * - If pages must begin at multiples of their size: its size is the largest divisor of `offset` that exceeds neither `most` nor the limit
+   *   of the plan (see {@link PagePlan.limit}).
    */
   from(offset: number, most: number): PagePlace {
     let pageSize = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

@@ -26,7 +26,7 @@ export type { ListQuery } from './request-plan.ts';
 
 /** The response to a list request, not decoded yet. */
 export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'> {
-  /** Whether the request was for a single record that does not exist. */
+  /** Whether a single record was requested and the response says that it does not exist. */
   readonly isNotFound: boolean;
   /** Whether the response has no body (204, 205) and so is an empty page. Default false. */
   readonly isEmpty?: boolean;

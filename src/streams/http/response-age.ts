@@ -98,7 +98,7 @@ export class AnswerAges {
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * By request address, the first of the newest responses that all had the same `Date` header. The later ones among them may be copies of
+   * First response, by request address, that had the same `Date` header as the newest response to this address. The newest may be a copy of
    * the first from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
