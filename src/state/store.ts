@@ -258,8 +258,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns two sweep numbers for a run (adjacent records that are recognized together): the newest sweep when any read last saw the run,
-   * and the last sweep that read it. Undefined if the run is unknown, or can't be recognized any more.
+   * Returns two sweep numbers for a run (adjacent records that are recognized together): of the newest sweep that had begun when a read
+   * last saw the run, and of the last sweep that itself read the run. Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));

@@ -89,9 +89,10 @@ export const KEY_PATIENCE_MS = 600_000;
  *
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
- * A response is a refusal of the credentials if it has a JSON body and a status that the login's description names in `refused`. The
- * default, and the rule for a token endpoint, is 400, 401 and 403, except where the description gives the status another meaning than
- * `token`, or a token endpoint reports a temporary error. Such a status without JSON does not come from the API, and is retried. Errors:
+ * A response is a refusal of the credentials if it has a JSON body and a status that counts as a refusal. These statuses are the ones that
+ * the login's description names in `refused`. Without `refused`, they are 400, 401 and 403, unless the API's description gives the status
+ * another meaning. A temporary error of a token endpoint is no refusal. Such a status without JSON does not come from the API, and is
+ * retried. Errors:
  *
  * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
  * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
@@ -172,7 +173,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
   });
 }
 
-/** Creates a store of the newest refresh token in memory, which is lost at the end of the process. */
+/** Creates a store that holds the newest refresh token in memory, until the process ends. */
 function refreshTokensInMemory(): RefreshTokens {
   let chain: { readonly first: string; newest: string } | undefined;
   return {

@@ -30,7 +30,7 @@ export interface SeenPage {
   /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Paging as the response states it, of which only the page size is used here. Undefined if the response states no paging. */
+  /** Page size that the response states, if it states one. The whole object is undefined if nothing is known about the response. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 

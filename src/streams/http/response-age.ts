@@ -60,9 +60,9 @@ const DATE_STEP_MS = 1_000;
  */
 const MAX_CLOCKS = 4;
 /**
- * Tolerance, in ms, when the lead of a server clock over the local clock is compared between two responses: up to this difference, both are
- * assumed to have the same server clock. If it is too small, one slow clock counts as several. If it is too large, several slow clocks
- * count as one.
+ * Tolerance, in ms, by which server clocks are told apart. From each response it is computed how far the server clock is ahead of the local
+ * clock. If two results differ by at most this tolerance, they are assumed to be of the same clock. If it is too small, one slow clock
+ * counts as several. If it is too large, several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
@@ -98,8 +98,8 @@ export class AnswerAges {
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * First response, by request address, that had the same `Date` header as the newest response to this address. The newest may be a copy of
-   * the first from a cache. The least recently requested address comes first.
+   * A response for each request address: the first one with the same `Date` header as the newest response to that address. The newest may
+   * be a copy of the first from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
