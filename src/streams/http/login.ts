@@ -91,8 +91,8 @@ export const KEY_PATIENCE_MS = 600_000;
  *
  * A response is a refusal of the credentials if it has a JSON body and a status that counts as a refusal. These statuses are the ones that
  * the login's description names in `refused`. Without `refused`, they are 400, 401 and 403, unless the API's description gives the status
- * another meaning. A temporary error of a token endpoint is no refusal. Such a status without JSON does not come from the API, and is
- * retried. Errors:
+ * another meaning. A temporary error of a token endpoint is no refusal. A response with one of these statuses but without JSON does not
+ * come from the API, and is retried. Errors:
  *
  * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
  * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
