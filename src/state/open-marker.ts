@@ -39,7 +39,7 @@ export class OpenMarker {
    * never open. The result has these fields:
    *
    * - `shortStarts`: number of consecutive starts of the service that ended abruptly. It includes the start of the process that left the
-   *   marker. NaN if that process marked the image file as damaged.
+   *   marker, unless that start had proved successful. NaN if that process marked the image file as damaged.
    * - `doubt`: why the image file can't be trusted; undefined if it can.
    */
   readUncleanShutdown() {

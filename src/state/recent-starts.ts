@@ -21,13 +21,13 @@ import { inFolder, makeFolder, makeOwnerOnly, OWNER_ONLY } from './state-files.t
 const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
- * Opens the file with the times of the newest `capacity` requests: a ring buffer of twelve bytes for each time. Each request costs one
- * small write. The times survive when the process is killed. After a power failure, times may be missing. That does no harm, because a
- * reboot takes longer than the quota's window.
+ * Opens the file with the times of the newest `capacity` requests, and creates it if it is absent. The file is a ring buffer of twelve
+ * bytes for each time, and each request costs one small write. The times survive when the process is killed. After a power failure, times
+ * may be missing. That does no harm, because a reboot takes longer than the quota's window.
  *
  * The file is not reliable in these cases:
  *
- * - It has another length, because it belongs to another quota or is damaged: its times are ignored.
+ * - It has another length, because it is new, belongs to another quota or is damaged: its times are ignored.
  * - One of its times is damaged: only the other times are returned.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
@@ -51,7 +51,7 @@ export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
  * incomplete. The next write of this process then writes all slots instead of only the changed one.
  */
 class StartsFile {
-  /** Times of requests to the API that the file contained when it was opened, in epoch ms, unsorted. */
+  /** Times of requests to the API, in epoch ms, unsorted: those that the file contained when it was opened, without damaged ones. */
   readonly times: readonly number[];
   /**
    * Whether `times` is complete. False if the file was absent, had another length, or contained a damaged time, so that requests of earlier
@@ -62,9 +62,8 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * Symbols of the requests whose times are stored in the slots of the file, by the slot's number. Undefined for a slot without a time of
-   * this process. Each request has its own symbol. A request's time can be corrected later only while its slot still has the request's
-   * symbol.
+   * Symbol of the request whose time the slot contains, by slot number; undefined if this process has not written the slot. Each request
+   * has its own symbol. A request's time can be corrected later only while its slot still has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -172,11 +171,11 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the request times
- * ({@link recentStarts}) in the same folder.
+ * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the times of requests in
+ * the same folder ({@link recentStarts}).
  *
- * The newest declaration of requests in the ledger topic may be from the same instance. The stored times then include all requests of this
- * instance, also those that it declared.
+ * The name is compared with the author of the newest declaration in the ledger topic. If both are the same instance, the stored times
+ * already include the requests that it declared.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

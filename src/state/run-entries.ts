@@ -37,15 +37,16 @@ export interface RunMember {
 }
 
 /**
- * Entry of the image store that says when a run was last seen and last read. A run is a group of adjacent records that are recognized as a
- * unit, so the entry holds for each of these records. The run's digest and records are stored in another entry.
+ * Entry of the image store that says, as numbers of sweeps, when any read last saw a run and when a sweep last read it. A run is a group of
+ * adjacent records that are recognized as a unit, so the entry holds for each of these records. The run's digest and records are stored in
+ * another entry.
  */
 export interface RunHead extends Sighting {
-  /** Number of keys whose marks (when a key was last seen) refer to the run of records. */
+  /** Number of keys whose marks refer to the run of records. The mark of a key says when the key was last seen. */
   readonly refCount: number;
   /**
-   * Whether the run can be recognized. False once one of its records has changed or was deleted, or a sweep has read a record without the
-   * others.
+   * Whether the run can be recognized. False once one of its records has changed or was deleted, or a sweep has read one of its records
+   * without the others.
    */
   readonly isLive: boolean;
 }
@@ -56,8 +57,8 @@ const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, refCount: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
 /**
- * Byte offsets within the stored entry of one record of a run. The entry has fields of fixed length, then the record's key. `at` and `end`
- * are the offsets of the fields with the record's begin and end in the run's bytes.
+ * Byte offsets of the fields in the stored entry of one record of a run. The fields of fixed length come first, then the record's key. The
+ * fields `at` and `end` contain the record's begin and end in the run's bytes.
  */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
 /** Maximum length of the key of a record in a run, in bytes. The length is stored in 16 bits. */
@@ -119,7 +120,7 @@ export class StoredRun implements Run {
   readonly size: number;
   readonly #packed: Buffer;
 
-  /** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the id and the content. */
+  /** @throws CellarstreamError `STATE_DAMAGED` when the entry is too short, or its checksum does not match the id and the content. */
   constructor(id: string, packed: Buffer) {
     expectLength(id, packed, BODY.members);
     this.id = id;

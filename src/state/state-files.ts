@@ -19,7 +19,7 @@ export const OWNER_ONLY = 0o600;
 /** Error codes of chmod on file systems without modes (CIFS, vfat), where the mount options determine the access. */
 const MOUNT_DECIDES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP']);
 
-/** Creates a folder that only its owner may read, with the folders that contain it, if it is absent. */
+/** Creates a folder and the missing folders above it. Only their owner may read the new folders. Does nothing if the folder exists. */
 export function makeFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }

@@ -44,8 +44,8 @@ export interface TaskMemory {
   /** Sequence number up to which the images include all events of the task. */
   readonly whole: number;
   /**
-   * Number of events that an unfinished restore of the images has read from the topic so far, without those up to the sequence number
-   * `whole`. 0 if no restore is unfinished.
+   * Number of events with a sequence number above `whole` that an unfinished restore of the images has read from the topic so far. 0 if no
+   * restore is unfinished.
    */
   readonly found: number;
   /**
@@ -95,7 +95,10 @@ export interface Notes {
 /** Part of a listing of keys, which are sorted by their UTF-8 bytes. */
 export interface KeySlice<Key> {
   readonly keys: readonly Key[];
-  /** Last key that was examined, to be passed as `after` to get the next part of the listing. Undefined in the last part. */
+  /**
+   * Last key that was examined for this part; it need not be in `keys`. To be passed as `after` to get the next part of the listing.
+   * Undefined in the last part.
+   */
   readonly next: string | undefined;
 }
 
@@ -131,11 +134,12 @@ const MAX_UNSEEN_KEYS = 500;
 const MAX_STORED_KEYS = 2_000;
 
 /**
- * Opens the image store in a folder. Writes don't wait for the disk. After the process was killed, the stored images are used; after a
- * power failure, or if the files may be damaged, they are deleted and all images are restored from Kafka (see `openImageFile`).
+ * Opens the image store in a folder. Writes don't wait for the disk. The stored images are used if the store was closed, and usually after
+ * the process was killed. If the image file can't be trusted, as after a power failure, it is deleted, and all images are restored from
+ * Kafka (see `openImageFile`).
  *
  * @param onDiscarded Called with the reason when the images were deleted.
- * @param maxRejects Maximum number of digests of rejected records stored for a task. At least the newest half of this number is retained.
+ * @param maxRejects Maximum number of digests of rejected records stored for a task. Once it is reached, the older half of them is deleted.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
 export function openStore(
@@ -226,8 +230,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Lists the keys that have a stored image and follow the key `after`, each with the sequence of its newest event. Begins with the first
-   * key if `after` is undefined.
+   * Lists the keys that have a stored image, in key order, each with the sequence of its newest event. Returns a part of them at a time: it
+   * begins after the key `after`, or with the first key if `after` is undefined.
    */
   storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]> {
     return this.#read(({ images }) => {
@@ -241,8 +245,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns the digest of the JSON bytes with which the API last sent the content of a key's stored image; undefined if no digest is
-   * stored.
+   * Returns the digest of a record's JSON bytes, as the API last sent them with the content of the stored image. Undefined if no digest is
+   * stored for the key.
    */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
@@ -254,8 +258,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns the numbers of the sweeps that last saw and last read a run (adjacent records that are recognized together): see
-   * {@link Sighting}. Undefined if the run is unknown, or can't be recognized any more.
+   * Returns two sweep numbers for a run (adjacent records that are recognized together): of the newest sweep that had begun when a read
+   * last saw the run, and of the last sweep that itself read the run. Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
@@ -322,8 +326,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Lists the keys with a stored image that no read has shown since sweep number `since` began, in key order from the first key after
-   * `after` on. Returns a part of them at a time.
+   * Lists the keys with a stored image that no read has shown since sweep number `since` began, in key order. Returns a part of them at a
+   * time: it begins after the key `after`, or with the first key if `after` is undefined.
    */
   unseen(since: number, after: string | undefined): KeySlice<string> {
     return this.#read(({ marks }) => {
@@ -482,7 +486,10 @@ function openDatabases(root: RootDatabase, name: string) {
     marks: database('marks'),
     heads: database('run heads'),
     runs: database('runs'),
-    /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and gets the next digests. */
+    /**
+     * Digests of rejected records, in two databases. When the one that is written to is full, the other one is cleared and gets the next
+     * digests.
+     */
     rejects: [database('rejected'), database('rejected too')] as const,
     memories: database('memory'),
   };

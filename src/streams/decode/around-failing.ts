@@ -33,8 +33,8 @@ const MAX_PLACES = 100;
  */
 export class FailingOffsets {
   /**
-   * Known failing offsets. Key false: from scans of the whole list. Key true: from scans of windows of dates, counted from the start of the
-   * window.
+   * Known failing offsets. The map's key says whether they were found in windows of dates. With true, an offset counts from the start of
+   * its window; with false, from the start of the list.
    */
   readonly #places = new Map<boolean, readonly FailingOffset[]>();
 

@@ -20,7 +20,7 @@ export interface BrokenPage {
   readonly broken: {
     /** Index of the broken record on the page. */
     readonly place: number;
-    /** Bytes from the start of the broken record to the end of the page. */
+    /** Bytes from the start of the broken record to the end of the response body. */
     readonly rest: Buffer;
   };
 }
@@ -48,8 +48,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records (not JSON) of one page that are each requested alone to get their text. If a page has more, a smaller
- * page is returned instead: the first half of the records before the last one that was requested alone.
+ * Maximum number of broken records (not JSON) of one page that are requested alone, one after the other, to get their text. Once it is
+ * reached, a smaller page is returned instead: the first half of the records before the last one that was requested alone.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */

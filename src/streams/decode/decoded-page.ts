@@ -58,11 +58,11 @@ export interface AroundPage {
   readonly texts: readonly Buffer[];
   /**
    * Index of the first element that is not JSON and whose text is not yet known as unreadable. The end of such an element is a guess, so
-   * the decoded page is uncertain from this index on. If the texts of all elements that are not JSON are known: the index of the last of
-   * them.
+   * the decoded page is uncertain from this index on. If the body ends right after an element, the index after that element counts as one.
+   * If the texts of all elements that are not JSON are known: the index of the last of them.
    */
   readonly place: number;
-  /** Bytes of the page from the element at index `place` to the end. */
+  /** Bytes of the response body from the start of the element at index `place` to the end. */
   readonly rest: Buffer;
 }
 

@@ -20,9 +20,9 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  */
 const APART = 11;
 /**
- * Time for which reads from a list offset on must fail with transient errors until the offset counts as a cap, in ms. A cap is an offset
- * from which on the API serves no records. If this value is too small, the end of a list is left out when a part of the API is unavailable.
- * If it is too large, an initial snapshot waits for records that are never served.
+ * Minimum time, in ms, from the first sign that the API caps the list until transient errors are accepted as evidence of a cap. A cap is a
+ * list offset from which on the API serves no records. If this time is too short, the end of a list is left out when a part of the API is
+ * unavailable. If it is too long, an initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 
@@ -53,7 +53,7 @@ export function failingPages(
   let since: number | undefined;
   /**
    * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
-   * once, any other failure only once {@link LIMIT_AFTER_MS} have passed since the first call.
+   * once. Any other failure is accepted only once {@link LIMIT_AFTER_MS} have passed since the first call for the list.
    */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
@@ -93,8 +93,8 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Requests the failing record at list offset `at` alone, more than once if it fails. It is the only record left as the cause after
-       * the page was split. Returns:
+       * Requests the record at list offset `at` alone, more than once if it fails. After the page was split, this record is the only one
+       * left that can be the cause. Returns:
        *
        * - if the record can be read now: `front` as a shorter page, so that the next page contains the record; without a `front`, the
        *   response with the record;
@@ -114,8 +114,8 @@ export function failingPages(
        * failed and `other`, a page elsewhere, succeeded.
        *
        * - If there is no cap, or `at` is 0: returns undefined.
-       * - If the cap is known, if the server refused the failed page, or if pages have failed for `LIMIT_AFTER_MS`: accepts the cap, and
-       *   returns the response with the page's records before the cap.
+       * - If the cap is known, if the server refused the failed page, or if `LIMIT_AFTER_MS` have passed since the list first seemed to be
+       *   capped: accepts the cap, and returns the response with the page's records before the cap.
        * - Otherwise: throws the error of the failed page, so that the page is retried.
        *
        * @param isKnown Whether the plan already has a cap at or before `at`.

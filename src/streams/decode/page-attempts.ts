@@ -306,8 +306,8 @@ export class PageAttempts {
   }
 
   /**
-   * Returns those properties of a page joined from several responses that do not depend on why the page was read in parts. The reason is a
-   * gap (a record that makes each page with it fail) or a cap (the list offset from which on the API serves no records).
+   * Returns the properties that every page joined from several responses has. Such a page has a gap (a record that makes each page with it
+   * fail), or ends at a cap (the list offset from which on the API serves no records).
    *
    * - `span`: on the list's logical clock, from before the first request of this attempt until now.
    * - `serverTime`, `elapsedMs`: server time and duration of the first response in `after`.

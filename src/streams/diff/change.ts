@@ -9,8 +9,8 @@ import type { PersonalFields } from '../records/personal-fields.ts';
 export type Operation = Op;
 
 /**
- * A change of a record with respect to its published image. In the changes that `diff` emits, `before`, `after` and `changed` are getters
- * of a class: `JSON.stringify` includes them, `{ ...change }` does not.
+ * A change of a record with respect to its published image. In the changes that `diff` emits, `before`, `after`, `changed` and
+ * `updatedBefore` are getters of a class. `{ ...change }` has none of them; `JSON.stringify` includes the first three.
  */
 export interface Change {
   readonly key: string;
@@ -20,8 +20,8 @@ export interface Change {
   /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
   /**
-   * `before` and `after` as the image codec encodes them; in the service, this is Avro without a header. Each is null where the record is
-   * null.
+   * Images of `before` and `after`, as the image codec encodes them; in the service, this is Avro without a header. An image is null if the
+   * record that it stands for is null.
    */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */

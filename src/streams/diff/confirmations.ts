@@ -106,8 +106,9 @@ const MAX_IMAGES = 4;
 
 /**
  * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is not published at once, but
- * waits for a second read. It is published when a request that was sent at least `MAX_LAG_MS` after the first read shows the same state.
- * The wait ends without a publication if a response shows the published image (the record as last published).
+ * waits for a second read. It is published once a response that was produced at least `MAX_LAG_MS` after the first read shows it with the
+ * same modification time. If the modification time has changed meanwhile, the time is counted anew. The wait ends without a publication if
+ * a response shows the published image (the record as last published).
  *
  * A record returns to an earlier state in these cases:
  * - Its modification time is earlier than that of its image.
@@ -180,7 +181,7 @@ export class Confirmations {
 
   /**
    * Ends the wait of a record for a second read, because a response has shown the record as it is published. Does nothing if the record
-   * does not wait, or if the response was produced before the wait began.
+   * does not wait, or if the response may have been produced before the wait began.
    */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);

@@ -58,7 +58,7 @@ export interface Difference<In extends ReadRecords> {
   readonly same: readonly KeyedRecord[];
   /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys that have to be read again, because overlapping reads showed different content. */
+  /** Keys that have to be read again: overlapping reads showed different content, and it is unknown which of it is newer. */
   readonly undecided: readonly string[];
   /**
    * Records that are not published until a second read confirms them, because this read may show an earlier state than the published one.
@@ -103,9 +103,13 @@ export interface DiffOptions {
 /**
  * Turns records into changes, one page at a time. Each record is encoded and compared with its image, which is the record in encoded form
  * as last published under the same key. If the bytes are equal, or only volatile fields differ, there is no change. If a key occurs
- * repeatedly in a page, each occurrence is compared with the one before it. For a key that the read showed to be absent, the change is a
- * deletion (`d`) if the key has an image. With the options `newest` and `confirmations`, some records that differ are reported in
- * `undecided` and `unconfirmed` instead.
+ * repeatedly in a page, each occurrence is compared with the one before it. If the read proved a key absent, or the API shows its record as
+ * deleted, the change is a deletion (`d`); there is none for a key without an image.
+ *
+ * Two options keep back records that differ:
+ *
+ * - `newest`: a record that a newer read has shown is left out. If it is unknown which read is newer, the key is reported in `undecided`.
+ * - `confirmations`: a record that may be in an earlier state than the published one is reported in `unconfirmed`.
  *
  * @example
  * ```ts
@@ -219,7 +223,11 @@ class PageDiff {
     this.changes.push(change);
   }
 
-  /** Adds the keys that the read has proved absent, then the records that the API shows as deleted. */
+  /**
+   * Adds the deletions of two kinds of records that have an image: those that the read has proved absent, and those that the API shows as
+   * deleted. What the API shows as deleted is ignored if the response is stale, or if it shows an earlier modification time than the image
+   * has.
+   */
   addDeletions(): void {
     const { newest, confirmations } = this.#options;
     const { gone = [], age } = this.#read;
@@ -304,9 +312,10 @@ interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
 }
 
 /**
- * A change whose images (encoded records) are decoded only when `before`, `after` or `changed` is accessed, because most changes of an
- * initial snapshot are never looked at. Both images are decoded by the same codec. So two values that the codec encodes in the same way do
- * not count as changed. And if the elements of an array are matched by a time, it has the same text in `before` and `after`.
+ * A change whose images (encoded records) are decoded only when `before`, `after`, `updatedBefore` or `changed` is accessed, because most
+ * changes of an initial snapshot are never looked at. Both images are decoded by the same codec, for two reasons. Two values that the codec
+ * encodes in the same way do not count as changed. And a time that identifies an element of an array has the same text in `before` and
+ * `after`, so the element is matched.
  */
 export class DecodedChange implements Change {
   readonly key: string;
@@ -346,7 +355,7 @@ export class DecodedChange implements Change {
       this.op === 'u' ? changedPaths(this.before!, this.after!, this.#options.identities) : []);
   }
 
-  /** Returns the change as a plain object; called by `JSON.stringify`. */
+  /** Returns the change as a plain object without `updatedBefore`; called by `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

@@ -23,9 +23,9 @@ export interface StatusChange {
   /** New status; null if the object was removed, or the field is not set any more. */
   readonly to: string | null;
   /**
-   * When the status changed, in epoch ms: the time in the object's own field for it, if the API's description names one and the object has
-   * it, otherwise the modification time of the record. A field with the time of creation counts only for a new object. Null if the API sent
-   * no valid time.
+   * Time of the status change, in epoch ms. The API's description may name a field of the object that has this time. If the field is
+   * missing or empty, or none is named, it is the modification time of the record. A field with the object's creation time counts only if
+   * the object is new. Null if the API sent no valid time.
    */
   readonly changedAt: number | null;
 }

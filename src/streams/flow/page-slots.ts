@@ -2,7 +2,7 @@ import { Observable } from 'rxjs';
 
 /** A fixed number of page slots: capacity for one page from its request to its commit. */
 export interface PageSlots {
-  /** Takes a page slot (capacity for one page in memory) on subscription: waits until one is free, then emits once and completes. */
+  /** Takes a page slot (capacity for one page) on subscription: waits until one is free, then emits once and completes. */
   readonly acquire: Observable<void>;
   /** Frees an acquired page slot. To be called once its page has been committed or dropped, or the request for the page has failed. */
   release(): void;

@@ -31,8 +31,8 @@ export class AnswerRules {
   }
 
   /**
-   * Returns what the description says of a response's status, and how long to wait before the request is repeated. `now` is the current
-   * time in epoch ms.
+   * Returns how a response is treated according to its status: the meaning of the status, how long to wait before the request is repeated,
+   * and whether the response costs quota. `now` is the current time in epoch ms.
    */
   of(answer: Answer, now: number): DescribedStatus {
     const { retryAfter } = this.#headers;

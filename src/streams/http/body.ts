@@ -1,5 +1,6 @@
 /**
- * Body of a response in pooled memory. It cannot be read after {@link Body.giveBack}, because another response may use the memory by then.
+ * Body of a response, in memory that may come from a pool. It cannot be read after {@link Body.giveBack}, because another response may use
+ * the memory by then.
  */
 export class Body {
   #bytes: Buffer | undefined;

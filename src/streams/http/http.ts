@@ -24,7 +24,10 @@ export interface HttpRequest {
   readonly body?: string;
   /** Maximum size of the response body, in bytes after decompression. */
   readonly maxBytes: number;
-  /** Pool for the buffer of the response body, which the consumer of the response gives back. Without a pool the body gets a new buffer. */
+  /**
+   * Pool for the buffer of the response body. The consumer of the response gives the buffer back. Without a pool the body gets a new
+   * buffer.
+   */
   readonly bodies?: BodyPool | undefined;
   /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
@@ -47,7 +50,9 @@ export interface HttpResponse {
    * missing.
    */
   readonly retryAfterMs: number | undefined;
-  /** Origin of the address in the `Location` header; undefined if it is the origin of the request, or the header is missing. */
+  /**
+   * Origin of the address in the `Location` header. Undefined if it is the origin of the request, or the header is missing or malformed.
+   */
   readonly redirectOrigin?: string | undefined;
 }
 
@@ -65,15 +70,15 @@ export interface AnswerSeen {
 
 /** Callbacks for the outcomes of requests, all optional. If one throws, the request fails with that error. */
 export interface RequestHooks {
-  /** Called when a request ends: with a response, or with a failure before a complete response. */
+  /** Called when a request ends with a complete response, or with a failure before that. Not called for an aborted request. */
   readonly onAnswer?: (answer: AnswerSeen) => void;
   /** Called after each failed attempt that is retried, before the pause that precedes the retry. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
 /**
- * Maximum accepted `Retry-After`, in ms. If it is too small, a rate-limited server gets requests too soon. If it is too large, a wrong
- * header stops a list.
+ * Maximum `Retry-After`, in ms: a longer one is shortened to it. If it is too small, a rate-limited server gets requests too soon. If it is
+ * too large, a wrong header stops a list.
  */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
@@ -203,7 +208,7 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
   return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
-/** How a response with a certain status is treated, where the API's description says so and not the built-in rules. */
+/** Treatment of a response according to its status, where the API's description states one in place of the built-in rules. */
 export interface DescribedStatus {
   /**
    * Reaction to a response with this status. Undefined: the built-in reaction to the status code.
@@ -321,7 +326,8 @@ function cacheAge(age: string | undefined): number | undefined {
 }
 
 /**
- * Parses a `Retry-After` header (seconds, with or without decimals, or a date) to a delay in ms. Undefined if malformed.
+ * Parses a `Retry-After` header (seconds, with or without decimals, or a date) to a delay in ms, from 0 to 10 minutes. Undefined if
+ * malformed.
  *
  * @param date `Date` header of the same response, in epoch ms, to compute the delay until a date. Undefined: a date counts as malformed.
  */

@@ -74,7 +74,7 @@ export interface RefreshTokens {
    * @throws CellarstreamError `STATE_FOLDER` if that fails. Later calls of `begin` return the token nevertheless.
    */
   replace(token: string): void;
-  /** Releases the right to renew the token, which `begin` has acquired. Another process may then renew it. */
+  /** Releases the lock that `begin` acquired, so that another process may renew the token. */
   end(): void;
 }
 
@@ -89,8 +89,10 @@ export const KEY_PATIENCE_MS = 600_000;
  *
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
- * A response is a refusal of the credentials if it has a JSON body and a status that the description names in `refused` (default 400, 401
- * and 403). Such a status without JSON does not come from the API, and is retried. Errors:
+ * A response is a refusal of the credentials if it has a JSON body and a status that counts as a refusal. These statuses are the ones that
+ * the login's description names in `refused`. Without `refused`, they are 400, 401 and 403, unless the API's description gives the status
+ * another meaning. A temporary error of a token endpoint is no refusal. A response with one of these statuses but without JSON does not
+ * come from the API, and is retried. Errors:
  *
  * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
  * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
@@ -171,7 +173,7 @@ export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Obs
   });
 }
 
-/** Refresh tokens that are forgotten at the end of the process. */
+/** Creates a store that holds the newest refresh token in memory, until the process ends. */
 function refreshTokensInMemory(): RefreshTokens {
   let chain: { readonly first: string; newest: string } | undefined;
   return {
@@ -239,8 +241,8 @@ export interface Token {
   /** How long the server is expected to accept the token, in ms from `askedAt`: as the login response says, or a default. */
   readonly lifeMs: number;
   /**
-   * Lower bound of the server's time at `askedAt`, when the login request was sent, in epoch ms; undefined if the login response had no
-   * `Date` header and no `iat` claim.
+   * Lower bound of the server's time at `askedAt`, when the login request was sent, in epoch ms. Undefined if the login response had no
+   * `Date` header, and no `iat` claim was read: claims are read only if the description says that the token is a JWT, or for OAuth 2.
    */
   readonly serverTime: number | undefined;
 }
@@ -248,11 +250,12 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms. What happens to a shorter one depends on its source:
+ * Shortest plausible lifetime of a token, in ms. It does not apply to `expires_in` of OAuth 2. What happens to a shorter lifetime depends
+ * on its source:
  *
  * - If it is the time from `iat` or `Date` to `exp`: the clocks behind these values probably disagree. It is used only if there is no
  *   plausible time.
- * - If the response states it as a lifetime: it is read in another unit.
+ * - If the response states it as a lifetime: other units are tried, and it is ignored if none makes it plausible.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -260,7 +263,11 @@ const LEAST_LIFE_MS = 10_000;
  * have expired when a request arrives.
  */
 const LEAST_USABLE_MS = 2_000;
-/** Longest token lifetime that is accepted from a login response, in ms. The default in the API's description may be longer. */
+/**
+ * Longest token lifetime that is accepted from a login response, in ms. A longer time until `exp`, or a longer `expires_in`, is shortened
+ * to it. A longer lifetime that the response states otherwise is read in another unit, or ignored. The default in the API's description may
+ * be longer.
+ */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
 /** Units of lifetimes in descriptions, in ms. */
 const UNITS_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -295,8 +302,8 @@ function tokenIn(
 }
 
 /**
- * Returns the lifetime that OAuth 2 states in seconds (some servers send it as text), in ms, at most `MAX_LIFE_MS`; undefined if it is
- * missing or not a positive number.
+ * Converts the `expires_in` of an OAuth 2 response from seconds to ms, at most `MAX_LIFE_MS`. Some servers send it as text. Undefined if it
+ * is missing or not a positive number.
  */
 function secondsIn(expiresIn: unknown): number | undefined {
   const ms = ['number', 'string'].includes(typeof expiresIn) ? Number(expiresIn) * 1_000 : NaN;
@@ -336,9 +343,10 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
  * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
  *
  * - The token's `exp`. There are two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns
- *   a token that it issued earlier. If at least one time is plausible (`LEAST_LIFE_MS` or more), the shortest plausible time is used.
- *   Otherwise the longer time is used if it is at least `LEAST_USABLE_MS`.
- * - The lifetime that the response states. If it is not plausible in the unit of the description, other units are tried.
+ *   a token that it issued earlier. If at least one time is plausible (`LEAST_LIFE_MS` or more), the shortest plausible time is used, at
+ *   most `MAX_LIFE_MS`. Otherwise the longer time is used if it is at least `LEAST_USABLE_MS`.
+ * - The lifetime that the response states. If it is not plausible in the unit of the description (`LEAST_LIFE_MS` to `MAX_LIFE_MS`), other
+ *   units are tried.
  * - The default of the description.
  *
  * @param from `iat` and `Date`, in epoch ms.

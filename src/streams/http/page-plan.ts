@@ -30,7 +30,7 @@ export interface SeenPage {
   /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Paging fields of the response, including the page size that it states, if any; undefined if the response has no paging fields. */
+  /** Page size that the response states, if it states one. The whole object is undefined if nothing is known about the response. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
@@ -169,7 +169,7 @@ export class PagePlan {
   /**
    * Returns the page that follows a previous page.
    *
-   * @param end List offset at which the previous page ended.
+   * @param end List offset of the first record after the previous page.
    * @param overlap Number of records before `end` that the page should contain. Whole pages may contain more of them or fewer.
    * @param wanted Maximum page size.
    */
@@ -188,8 +188,8 @@ export class PagePlan {
    * Returns a page that begins exactly at list offset `offset`.
    *
    * - If pages may begin at any offset: its size is `most`.
-   * - If pages must begin at multiples of their size: its size is the largest divisor of `offset` that exceeds neither `most` nor {@link
-   *   PagePlan.limit}.
+   * - If pages must begin at multiples of their size: its size is the largest divisor of `offset` that exceeds neither `most` nor the limit
+   *   of the plan (see {@link PagePlan.limit}).
    */
   from(offset: number, most: number): PagePlace {
     let pageSize = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
@@ -291,8 +291,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`, and as
-   * many as possible after it. Its size is at most `limit`. Undefined if no size makes that possible.
+   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`. It has as
+   * many records as possible after `end`, at least one. Its size is at most `limit`. Undefined if no size makes that possible.
    */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;

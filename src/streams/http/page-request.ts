@@ -26,7 +26,7 @@ export type { ListQuery } from './request-plan.ts';
 
 /** The response to a list request, not decoded yet. */
 export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'> {
-  /** Whether the request was for a single record that does not exist. */
+  /** Whether a single record was requested and the response says that it does not exist. */
   readonly isNotFound: boolean;
   /** Whether the response has no body (204, 205) and so is an empty page. Default false. */
   readonly isEmpty?: boolean;
@@ -120,7 +120,10 @@ export function pageRequest(
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
 
-  /** Reports to the token source what a response that is not a page shows about the token. Returns the error to throw. */
+  /**
+   * Returns the error to throw for a response that is not a page, after it has reported to the token source what the response shows about
+   * the token.
+   */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,

@@ -60,8 +60,9 @@ const DATE_STEP_MS = 1_000;
  */
 const MAX_CLOCKS = 4;
 /**
- * Two responses are assumed to come from the same server clock if the differences between their `Date` and the local time differ by at most
- * this many ms. If it is too small, one slow clock counts as several. If it is too large, several slow clocks count as one.
+ * Tolerance, in ms, by which server clocks are told apart. From each response it is computed how far the server clock is ahead of the local
+ * clock. If two results differ by at most this tolerance, they are assumed to be of the same clock. If it is too small, one slow clock
+ * counts as several. If it is too large, several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
@@ -88,7 +89,7 @@ const MAX_ADDRESSES = 1_000;
  *   further behind. After 30 s and five responses a slow clock is recognised, and responses with it stop counting as stale.
  */
 export class AnswerAges {
-  /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
+  /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms; negative if it is behind. */
   #ahead = -Infinity;
   /**
    * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead
@@ -97,8 +98,8 @@ export class AnswerAges {
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * For each request address, the response with which its `Date` header last changed. Later responses with the same `Date` may be copies of
-   * that response from a cache. The least recently requested address comes first.
+   * A response for each request address: the first one with the same `Date` header as the newest response to that address. The newest may
+   * be a copy of the first from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 

@@ -41,7 +41,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  */
 export class ServerClock {
   #date: number | undefined;
-  /** When the last response with a `Date` header arrived, in ms on the local clock. */
+  /** When the last response that shows the server's time arrived, in ms on the local clock. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
@@ -77,8 +77,9 @@ export class ServerClock {
   }
 
   /**
-   * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
-   * Undefined if the window must not advance, because no modification time has been seen.
+   * Returns the time at which the next poll window begins, in epoch ms, before the result of {@link ServerClock.takeReach} is subtracted.
+   * Call it after `tell` was called for the first response of the current scan. Undefined if the window must not advance, because no
+   * modification time had been seen when the scan began.
    *
    * @param newest Result of `newest()` at the start of the current scan.
    * @param reach `far` for the windows of lookback polls. Default `near`.
@@ -110,10 +111,10 @@ export class ServerClock {
   }
 
   /**
-   * Updates the estimate of the server's clock with a response's `Date`.
+   * Updates the estimate of the server's clock with the server's time that a response shows.
    *
-   * @param serverTime The server's time when the request began, computed from `Date`, in epoch ms. Undefined without `Date`: nothing is
-   * changed.
+   * @param serverTime Lower bound of the server's time when it read the response's records, in epoch ms. It is computed from `Date`;
+   * without that header, from the login response. Undefined: nothing is changed.
    * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void {
@@ -133,8 +134,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns by how many ms before {@link ServerClock.mark} the next poll window has to begin: the largest `ms` of the calls of
-   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
+   * Returns how many ms earlier than the result of {@link ServerClock.mark} the next poll window has to begin. It is the largest `ms` of
+   * the calls of {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
    */
   takeReach(): number {
     const ms = this.#reachMs;

@@ -37,8 +37,8 @@ const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: un
  * - 401 before any request has succeeded: final (`API_KEY_REJECTED`).
  * - 401 later: retried. If 401s go on for `keyPatienceMs` without a success or a failure other than 401 and 403 in between, they are final
  *   (`API_KEY_REJECTED`).
- * - 401 for one list while other lists are served, or 403: the account may not read the list. After a few attempts the requests for the
- *   list fail with `API_STATUS`.
+ * - 403, or 401 for one list while other lists are served: the account probably has no right to read the list. After a few attempts the
+ *   requests for the list fail with `API_STATUS`.
  */
 export function staticCredentials(options: StaticCredentialsOptions): TokenSource {
   const { auth, variables, scheduler = asyncScheduler, keyPatienceMs = KEY_PATIENCE_MS } = options;
