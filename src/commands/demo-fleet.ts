@@ -45,8 +45,8 @@ interface DemoFleetOptions {
  */
 const RESTART_AFTER_MS = 20_000;
 /**
- * Longest time that the demo waits until the other instances serve all accounts, among them those of an instance that has ended, in ms.
- * Then it restarts that instance in any case.
+ * Longest wait before the demo restarts an instance that has ended, in ms. It restarts the instance earlier, though not before
+ * `RESTART_AFTER_MS`, once the other instances serve all accounts, including those of the ended instance.
  */
 const RESTART_DEADLINE_MS = 90_000;
 

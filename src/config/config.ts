@@ -80,7 +80,7 @@ export interface RegistryConfig {
   readonly url: string;
   /** Credentials; undefined for a registry without a login, or one that authenticates by `client` or `headers` alone. */
   readonly auth: RegistryAuth | undefined;
-  /** Additional headers of each request, by lower-case name. */
+  /** Additional headers of each request to the schema registry, by lower-case name. */
   readonly headers: Readonly<Record<string, Secret>>;
   /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;

@@ -48,7 +48,10 @@ export interface SubscribeGroupOptions<T> {
    * first such event then ends the member, and the Observable errors with the handler's error or with `VALUE_UNREADABLE`.
    */
   readonly deadLetters?: string;
-  /** Stops the member with its first value; the Observable completes once the member has left the consumer group. */
+  /**
+   * The first value stops the member: it finishes the running handlers and leaves the consumer group. Then the Observable that
+   * `subscribeGroup` returned completes.
+   */
   readonly stop$?: Observable<unknown>;
   /** Time without a heartbeat after which Kafka removes the member from the consumer group, in ms. Default 30,000. */
   readonly sessionTimeoutMs?: number;

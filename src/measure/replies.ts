@@ -13,7 +13,7 @@ export interface Row {
   readonly at: number | null;
 }
 
-/** The response to a {@link Question}. */
+/** The decoded response to a test request of `check --measure` (a {@link Question}). */
 export interface Reply {
   /**
    * Records of the page, or the single record. Empty if the request was refused, asked only for the total, or asked for a record that does

@@ -24,7 +24,7 @@ export type FaultSpec = FaultKind & {
   readonly dated?: boolean;
   /** Whether only requests with a `modifiedToDate` later than the server's clock are affected. Default false. */
   readonly endsInFuture?: boolean;
-  /** Affects only requests for which `offset` plus `pageSize` is more than this number. Default: no such condition. */
+  /** Limits the fault to requests for which `offset` plus `pageSize` is more than this number. Default: no such condition. */
   readonly endOver?: number;
 };
 

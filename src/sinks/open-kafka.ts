@@ -163,8 +163,8 @@ export function openRegistry(config: RegistryConfig): Registry {
 /**
  * Creates the {@link TransactionalLog} that tasks use.
  *
- * @param topics Number of partitions and largest batch of each topic that tasks write to. Each commit reads these maps again, so that the
- * caller may update them.
+ * @param topics Two maps by topic, for the topics that tasks write to: the number of partitions, and the size of the largest batch that the
+ * topic accepts, in bytes. Each commit reads the maps again, so that the caller may update them.
  */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,

@@ -7,8 +7,9 @@ import { replaceDurably } from './state-files.ts';
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference between the time stored in the marker file and the file system's change time of that file, in ms. A larger difference
- * means that the file was copied, probably together with the image file.
+ * Maximum difference between the time of writing that the marker file contains and that file's `ctime`, in ms. Programs can't set the
+ * `ctime`; for a copy it is the time of copying. So a larger difference means that the marker file was copied, probably together with the
+ * image file.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';

@@ -53,9 +53,9 @@ const MAX_REQUEST_AGE_MS = 30_000;
 const MAX_CONCURRENT_GRANTS = 32;
 
 /**
- * Returns an operator that responds to guests' requests for permits. Each granted permit uses one request of this process's own quota, and
- * counts as a request in flight for as long as the guest may use it. A permit expires with this process's lease, so a successor counts it
- * together with this process's own requests. The operator emits nothing, and continues after every error.
+ * Returns an operator that responds to guests' requests for permits. Each granted permit uses one request of this process's own quota. The
+ * guest may use it until this process's lease expires, and for as long it counts as a request in flight, also for a process that claims the
+ * account meanwhile. The operator emits nothing, and continues after every error.
  */
 export function permitGrants(
   options: PermitGrantsOptions,

@@ -10,7 +10,10 @@ interface FleetReadinessOptions {
 
 /** States of an account that a restart of the instance does not end: an operator has to act or, for `quarantined`, an hour has to pass. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
-/** Causes that most likely lie with the API of an account, and not with this instance. */
+/**
+ * Reasons why an account is not ready that are most likely due to its API and not to this instance. While another account on this instance
+ * is ready, an account that is not ready only for such reasons does not make the instance unready.
+ */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**

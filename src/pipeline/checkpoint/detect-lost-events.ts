@@ -36,8 +36,9 @@ export function detectLostEvents(
 }
 
 /**
- * Whether the topic was deleted and recreated before or during a commit: the commit then got offsets that the topic had assigned before.
- * Without that, the messages of a commit have consecutive offsets in each partition, followed by a transaction marker.
+ * Whether the topic was deleted and recreated before or during a commit. Offsets in a recreated topic begin at 0 again, so the end offsets
+ * have advanced too little. Normally a commit advances the end offset of each partition that it wrote to by its messages there, at least
+ * one, plus one for the transaction marker.
  *
  * @param written End offset of each partition that the commit wrote to, after the commit and including the transaction marker.
  * @param before End offset of each partition before the commit.

@@ -68,8 +68,8 @@ export function failingPages(
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /**
-       * Requests the whole page (one whose list offset is a multiple of its size) that begins at the list offset of the failed page, or as
-       * close before it as possible.
+       * Requests a whole page (one whose list offset is a multiple of its size) in place of the failed page: the one that begins at the
+       * failed page's list offset or closest before it ({@link PagePlan.wholeAt}). If that fails as well, it is narrowed down in turn.
        */
       function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);

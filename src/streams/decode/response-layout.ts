@@ -89,11 +89,11 @@ export class ResponseLayout {
   }
 
   /**
-   * Creates a page from its records and the rest of the response.
+   * Creates a page from its records (`parts`) and the rest of the response.
    *
-   * @param body The body; its array of records may be empty.
+   * @param body The response body as parsed JSON. Its array of records may be empty, because the records are taken from `parts`.
    * @param offset List offset of the request.
-   * @param memory Body that holds the bytes of the records. It is released when the records are settled.
+   * @param memory The raw response body, if the records refer to its bytes. It is released when the records are settled.
    */
   page(
     body: JsonValue,

@@ -102,8 +102,9 @@ export class ServerClock {
   }
 
   /**
-   * Returns a lower bound of the server's current time, in epoch ms: the newest `Date` header plus the local time that has passed since it
-   * arrived. Undefined before the first `Date` header. `localTime`: the current time of the local clock, in ms.
+   * Returns a lower bound of the server's current time, in epoch ms: the server's time that the last response showed (see {@link
+   * ServerClock.tell}) plus the local time that has passed since that response arrived. Undefined before the first response that shows the
+   * server's time. `localTime`: the current time of the local clock, in ms.
    */
   now(localTime: number): number | undefined {
     if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
@@ -169,11 +170,11 @@ export class ServerClock {
   }
 
   /**
-   * Sets the difference between the API's date parameters and the stamps of records, in ms. A request with the date `s + offsetMs` matches
-   * records with the stamp `s`.
+   * Sets the number of ms to add to a stamp so that a request with that date matches the record: a request with the date `s + offsetMs`
+   * matches records with the stamp `s`.
    *
-   * - If `offsetMs` is 0 or positive: stamps are used as they are, because poll windows begin early enough.
-   * - If `offsetMs` is negative: poll windows would begin too late. Therefore `offsetMs`, minus one hour for daylight saving, is added to
+   * - If `offsetMs` is 0 or positive: stamps are used as they are, because a window that begins at such a stamp begins early enough.
+   * - If `offsetMs` is negative: the window would begin too late. Therefore `offsetMs` minus one hour (for daylight saving) is added to
    *   every stamp, including those seen before.
    */
   shift(offsetMs: number): void {

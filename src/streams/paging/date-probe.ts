@@ -60,15 +60,15 @@ const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
  * Measures the offset of a list's date parameters: the number of ms to add to a record's stamp so that a request with that date matches the
  * record. Also detects that the list ignores dates, or returns no records for them. A generator that yields trial requests.
  *
- * The first request is a narrow window around the newest stamp seen, shifted by the offset measured before. If the list returns the record
- * with that stamp, the offset is still right, and the probe ends. Otherwise the first page of the list is read, and the offset is searched
- * for with some of its stamps: 0, the offset measured before, then by bisecting the range of all time zones.
+ * The first request is a narrow window around the newest stamp seen, shifted by the offset measured before. If only records with about that
+ * stamp are returned, the offset is still right, and the probe ends. Otherwise the first page of the list is read. The offset is then
+ * searched for separately with the newest stamp seen and with up to three stamps of that page. For each stamp, 0 is tried, then the offset
+ * measured before, then the range of all time zones is bisected.
  *
- * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. An
- * offset other than 0 counts only if two stamps give the same one. Exception: if only one stamp is known, it suffices, unless it is a
- * midnight, because it may then have been truncated to the day.
+ * An offset of 0 counts as soon as one stamp gives it. Another offset counts only if two stamps give it, or if only one stamp is known and
+ * it is not a midnight (a midnight may have been truncated to the day).
  *
- * @param dates The offset measured before, `dates.offsetMs`, is tried first. Without a parameter for the end of a window, the finding is
+ * @param dates Has the offset measured before, `dates.offsetMs`. If the API has no parameter for the end of a window, the finding is
  * `unknown`.
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

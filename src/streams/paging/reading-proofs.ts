@@ -24,8 +24,8 @@ export interface ProvingScan {
 }
 
 /**
- * Maximum number of full scans that are retained for each span of `proofMs`. A retained scan proves deletions together with a later scan. A
- * scan is not retained if it ended less than a tenth of `proofMs` after the last retained one.
+ * Number of full scans that are retained per `proofMs` at most: a scan is retained only if it ended at least `proofMs / MAX_PROVING_SCANS`
+ * after the last retained one. A retained scan proves deletions together with a later scan that begins at least `proofMs` after its end.
  */
 const MAX_PROVING_SCANS = 10;
 
