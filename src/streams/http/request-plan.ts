@@ -29,7 +29,7 @@ export interface ListQuery {
   readonly isTotal?: true;
 }
 
-/** Options of {@link RequestPlan}: base URL and description from which the requests of one list are made, and values of parameters. */
+/** Options of `RequestPlan`: base URL and description from which the requests of one list are made, and values of parameters. */
 export interface RequestPlanOptions {
   /** Base URL of the API, such as `https://api.example`. The paths of the description are appended to it. */
   readonly baseUrl: URL;
