@@ -20,8 +20,8 @@ export interface Account {
   readonly tokens: TokenSource;
   readonly lanes: Quotas['lanes'];
   /**
-   * Returns the access to one list, with this account's token and quotas. `onUnmatchedField` is called with each field that a setting names
-   * but no record has: see {@link unmatchedFields}.
+   * Returns the access to one list. `onUnmatchedField` is called with each field that a setting names but no record has: see {@link
+   * unmatchedFields}.
    */
   readonly list: (
     list: ListDescription,
@@ -37,8 +37,7 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
    * Requests pages, decoded into records.
    *
    * @param decoding.keyOf Returns a record's key. Not called if `decode` is used. Default: records have no keys.
-   * @param decoding.decode Decoder of pages. Default: parses each record as JSON. The decoder is ignored if the list has hidden fields,
-   * because it works on the bytes that the API sent, in which no field is hidden yet.
+   * @param decoding.decode Decoder of pages. Ignored if the list has hidden fields. Default: parses each record as JSON.
    */
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
   /** Functions that hide the list's personal fields, in responses and in records that were stored earlier; undefined if none are hidden. */
@@ -73,6 +72,7 @@ export function openAccount(options: {
         plan,
         pages: ({ keyOf, decode } = {}) =>
           pages({
+            // `decode` works on the bytes that the API sent, in which no field is hidden yet.
             decode: decode && !personal ? decode : parsingDecoder(keyOf, stamps),
             hide: personal?.hide,
             ...(inspect && { inspect }),

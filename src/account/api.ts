@@ -42,22 +42,19 @@ export interface ApiOptions {
   readonly description: ApiDescription;
   readonly loginLimit: Limit;
   /**
-   * Reports sent requests and their responses, to count the requests that other processes send for a list: the remaining quota in the
-   * responses reveals them. See {@link Quotas.reportsOf}. Default: they are not counted.
+   * Observes requests and their responses, to count the requests of other processes: see {@link Quotas.reportsOf}. Default: they are not
+   * counted.
    */
   readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /**
-   * Connections to the API. Default: a pool of at most {@link MAX_API_CONNECTIONS} connections, with the time limits
-   * {@link CONNECT_TIMEOUT_MS} and {@link RESPONSE_TIMEOUT_MS}.
-   */
+  /** Connections to the API. Default: a pool of at most {@link MAX_API_CONNECTIONS} connections. */
   readonly dispatcher?: Dispatcher;
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
   /**
-   * Returns whether a request may be sent now, for example whether the lease is valid. Called just before each request is written to its
-   * socket; if false, the request fails with `LEASE_OVER`. Default: always true.
+   * Returns whether a request may be sent now. Called just before each request is written to its socket; if false, the request fails with
+   * `LEASE_OVER`. Default: always true.
    */
   readonly maySend?: () => boolean;
   /** Folder for the newest refresh token, if the API replaces refresh tokens. Default: it is held in memory. */
@@ -71,8 +68,8 @@ export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
   /**
-   * Returns the function that requests pages of a list and emits the responses without decoding their records. The argument may be a
-   * modified copy of a list's description.
+   * Returns the function that requests pages of a list without decoding their records. `list` may be a modified copy of a list's
+   * description.
    */
   readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
@@ -95,8 +92,8 @@ export interface ApiList {
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * How long the server may send no data until a request fails, in ms. If it is too small, slow pages of 1,000 records fail. If it is too
- * large, a dead connection holds up a list's polls or sweeps.
+ * How long the server may send no data until a request fails, in ms. If it is too small, slow pages fail. If it is too large, a dead
+ * connection holds up a list's polls or sweeps.
  */
 const RESPONSE_TIMEOUT_MS = 30_000;
 /** Maximum number of connections to the API, for all lists together. If it is too small, slow responses of one list hold up the others. */
@@ -168,11 +165,8 @@ export function openApi(options: ApiOptions): Api {
         variables: () => ({ ...config.parameters, ...credentials() }),
       });
   /**
-   * Observations about the responses of each list, by the list's name. Shared by all requests of this account.
-   *
-   * - `texts`: texts that are not JSON and are accepted as unreadable records.
-   * - `plan`: how the server pages.
-   * - `failingOffsets`: list offsets of records that make pages fail.
+   * Observations about the responses of each list, by the list's name: texts that are not JSON and are accepted as unreadable records, how
+   * the server pages, and list offsets of records that make pages fail.
    */
   const findings = new Map(
     description.lists.map((list) => {

@@ -12,34 +12,30 @@ export interface Lanes {
   /** Lane of polls for new changes. It is served before all other lanes of the list (only permits for guests are served earlier). */
   readonly poll: Limit;
   /**
-   * Lane of lookback polls, which read an older window again. Requests for single records whose newest state is uncertain use it, too. Its
-   * share is a third of what the lanes `initialSnapshot`, `sweep` and `singleRecords` left of the quota in the last quota window.
+   * Lane of lookback polls, which read an older window again, and of requests for single records whose newest state is uncertain. Its share
+   * is at most a third of the quota.
    */
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Limit for the reads of a list that is not polled: full scans, resyncs, and requests for single records whose newest state is uncertain.
-   *
-   * - If only this list uses the quota: these reads may use all of it.
-   * - If lists share the quota: this is the same lane as `initialSnapshot`, so that polls of other lists come first.
+   * Limit for the reads of a list that is not polled. It allows the whole quota or, if lists share the quota, is the lane
+   * `initialSnapshot`.
    */
   readonly fullScan: Limit;
   /**
-   * Lane of the recurring full scans (sweeps) of a polled list. Its share is the part of the quota that polls at the configured interval do
-   * not need, but at least the fraction `SWEEP_SHARE`.
+   * Lane of the sweeps (recurring full scans) of a polled list. Its share is what polls at the configured interval do not need of the
+   * quota, but at least the fraction `SWEEP_SHARE`.
    */
   readonly sweep: Limit;
   /**
-   * Lane of resyncs, of requests for single records that a full scan (sweep) did not show, and of sweeps that a certificate request waits
-   * for. Its share is the part of the quota that polls at the configured interval do not need. The share is at least the fraction
-   * `SINGLE_RECORDS_SHARE` of the quota.
+   * Lane of resyncs, of requests for single records that a sweep did not show, and of sweeps that a certificate request waits for. Its
+   * share is at least the fraction `SINGLE_RECORDS_SHARE` of the quota.
    */
   readonly singleRecords: Limit;
   /**
-   * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on which other reads
-   * of the list (`beside`) run at the same time. If none do, the share is still smaller while another list that shares the quota runs its
-   * initial snapshot.
+   * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on the list's other
+   * reads at the time (`beside`).
    */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
   /**
@@ -57,16 +53,12 @@ type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' | 'singleRecords';
 
-/**
- * The lanes of a list in the token bucket of one quota. If a list has two quotas, each lane is combined with the lane of the same name in
- * the other quota's bucket, so that a request takes a token of both.
- */
+/** The lanes of a list in the token bucket of one quota. */
 export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
- * Combines the lanes of a list that is limited by several quotas. A request then needs a token of its lane in `all` (a quota that other
- * lists may share), of its lane in `own` (a second quota, if the list has one), and of each limit in `further`. The bucket of `all`
- * determines the order in which waiting requests are served.
+ * Combines the lanes of a list that is limited by several quotas. A request needs a token of its lane in `all` and in `own`, and of each
+ * limit in `further`. The bucket of `all` determines the order in which waiting requests are served.
  */
 export function lanesTogether(
   all: BucketLanes,
@@ -100,8 +92,8 @@ export interface LanesOptions {
 }
 
 /**
- * Smallest share of the lane `singleRecords`, as a fraction of the quota. Polls leave it that share while it has requests. At a quota of
- * 100 requests a minute, 1,000 records take half an hour.
+ * Smallest share of the lane `singleRecords`, as a fraction of the quota. At a quota of 100 requests a minute, 1,000 records take half an
+ * hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
 /** Smallest fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */
@@ -110,14 +102,9 @@ const SWEEP_SHARE = 0.05;
 /**
  * Divides one quota among polls, initial snapshot, sweeps and single records.
  *
- * Polls are served first; their caller spaces them by {@link Lanes.pollSpacingMs}. Every other lane has a maximum share, and gets only the
- * requests that polls leave.
- *
- * The share of the initial snapshot is `firstReadPercent` of the quota. It is larger in two cases:
- *
- * - Polls at the configured interval do not need all of the remaining quota.
- * - Polls have run for a quota window and used less than their share in the last one, for example because responses are slow. The initial
- *   snapshot may then use most of what they left.
+ * - Polls are served first; their caller spaces them by {@link Lanes.pollSpacingMs}.
+ * - The other lanes have a maximum share, and get only the requests that polls leave.
+ * - The share of the initial snapshot is `firstReadPercent` of the quota, or more if polls leave more.
  */
 export function lanesOf(options: LanesOptions): BucketLanes {
   const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;
@@ -130,8 +117,8 @@ export function lanesOf(options: LanesOptions): BucketLanes {
     nothing: Math.max(1, perMinute * (1 - SWEEP_SHARE)),
   } satisfies Record<ConcurrentReads, number>;
   /**
-   * Estimated maximum number of poll requests in a quota window: for each list, two pages at each poll interval and ten more requests.
-   * Infinity if no poll interval is configured.
+   * Estimated maximum number of poll requests in a quota window: for each list, two at each poll interval and ten more. Infinity if no poll
+   * interval is configured.
    */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;
   const polls = Math.min(forPolls.nothing, most);
@@ -140,12 +127,13 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of requests in each quota window that the initial snapshot leaves to polls in addition to those that polls made in the last
-   * window, so that polls can become faster. Not used until polls have run for a whole quota window.
+   * Number of requests in a quota window that the initial snapshot leaves to polls beyond those of the last window, so that polls can
+   * become faster.
    */
   const leftToPolls = lists + 1;
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
+    // More than `firstReadPercent` if polls at the configured interval need less than the rest, or have used less in the last quota window.
     const least = Math.max(forFirstRead, Math.floor(perMinute - most));
     const used = poll.used() + lookback.used();
     const now = scheduler.now();

@@ -25,16 +25,16 @@ export interface PageLane {
   readonly limit: Limit;
   readonly pageSlots: PageSlots;
   /**
-   * Scans the list page by page. Each request has the parameters in `query`: the dates of a window, or none. Begins at the position
-   * `more.from`, by default at the beginning of the list.
+   * Scans the list page by page, from the position `more.from` or, by default, from its beginning. The requests have the parameters in
+   * `query`, such as the dates of a window.
    */
   readonly scan: (
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
   /**
-   * Returns a function to be called once the records of the read with this span are committed or dropped. That function marks the read as
-   * closed in the list's logical clock, and releases its page slot.
+   * Returns a function to be called once the records of the read with this span are committed or dropped. It closes the read in the logical
+   * clock and releases its page slot.
    */
   readonly settler: (span: Span) => () => void;
 }
@@ -51,14 +51,11 @@ export interface PageLanesOptions {
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
   /**
-   * Fields that are ignored when records of two pages are compared, because they differ in every response. When one scan of the
-   * list detects such a field, the scans of all lanes ignore it.
+   * Fields that are ignored when records of two pages are compared, because they differ in every response. All lanes of the list share
+   * them.
    */
   readonly leftOut: LeftOut;
-  /**
-   * Chooses the list offset and the size of the next page. All scans of the list share it, so that what one of them finds out about the
-   * server's paging applies to the others.
-   */
+  /** Chooses the list offset and the size of the next page. Shared by all scans of the list. */
   readonly plan?: PagePlan | undefined;
   /**
    * Time between the requests of a scan that requests pages ahead, in ms. At this interval, one scan alone uses up the list's whole share
@@ -132,12 +129,8 @@ export function pageLanes(
 type Tell = NonNullable<PagesOptions['onTrouble']>;
 
 /**
- * Scans a list whose total takes a separate request, and adds the total to the pages. The total is requested before and after the scan.
- *
- * - The last page gets the second total, and all other pages the first, so that a change of the total is noticed.
- * - If the scan has a single page and the two totals differ: the page gets no total.
- * - If the two totals differ: the trouble `unsettled` (the scan read fewer records than the total) is not reported, unless records were
- *   reordered.
+ * Scans a list whose total takes a separate request, and adds the total to the pages. The total is requested before and after the scan. The
+ * last page gets the second total, so that a change of the total is noticed.
  */
 function counted(
   scan: (onTrouble: Tell, total: number | undefined) => Observable<ScanPage>,
@@ -159,7 +152,9 @@ function counted(
           return total$.pipe(
             map((after) => {
               const isStill = after === before;
+              // `unsettled`: the scan read fewer records than the total. That may be due to a change of the total.
               if (unsettledAt !== undefined && isStill) tell('unsettled', unsettledAt);
+              // A single page whose two totals differ gets none.
               const total = nth > 0 || isStill ? after : undefined;
               return { ...page, answer: withTotal(page.answer, total) };
             }),

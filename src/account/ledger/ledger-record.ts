@@ -26,9 +26,8 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age is the time in ms from the latest possible arrival of these requests at
-   * the API until the declaration is sent. The arrival is rounded up to a full second of the clock. The age is negative if the arrival may
-   * be later than the sending.
+   * Requests of the last minute, as pairs of age and count. The age, in ms, counts from the latest time at which the requests may have
+   * reached the API. It is negative if that time is after the sending of the declaration.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
@@ -46,8 +45,8 @@ const DECLARATION = z.object({
   /** Declared requests of each quota, by the quota's name. */
   quotas: z.record(z.string(), QUOTA).readonly(),
   /**
-   * Serial number of a declaration of a guest (a process beside the service, such as `check`). Absent in declarations of the service. It
-   * makes the text of each declaration unique: a guest recognizes its own entries in the ledger by their text.
+   * Serial number of a guest's declaration (a guest is a process beside the service), which makes its text unique. Absent in declarations
+   * of the service.
    */
   number: COUNT.optional(),
   /**
@@ -125,10 +124,7 @@ export function declarationsIn(
 
 /**
  * Returns the requests in a declaration that count against the quota `name`. Each count has the latest time at which its requests may reach
- * the API, in ms on the reader's clock:
- *
- * - Requests that had ended when the declaration was sent: the time follows from their declared age.
- * - Requests that were in flight, and those that may still start: {@link MAX_REQUEST_DELAY_MS} after the end of the lease.
+ * the API, in ms on the reader's clock.
  */
 export function latestArrivalsIn(
   name: string,
@@ -138,17 +134,15 @@ export function latestArrivalsIn(
   return quotaDeclarationsIn(name, declaration)
     .flatMap(({ used, underWay, more }) => [
       ...used.map(([ageMs, count]) => ({ at: latestSentAt - ageMs, count })),
+      // Requests in flight and those that may still start: until the lease ends, they may be sent at any time.
       { at: leaseEnd + MAX_REQUEST_DELAY_MS, count: underWay + more },
     ])
     .filter(({ count }) => count > 0);
 }
 
 /**
- * Returns the parts of a declaration that count against the quota `name`: the part with that name. If there is no such part:
- *
- * - for the quota that all lists share (`all`): the parts of all lists;
- * - for the quota of one list: the part `all`, if there is one;
- * - for the quota of logins: none.
+ * Returns the parts of a declaration that count against the quota `name`: the part with that name. If there is none, the parts of all lists
+ * count against the quota `all`, and the part `all` against the quota of a list.
  */
 export function quotaDeclarationsIn(
   name: string,

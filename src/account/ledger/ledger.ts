@@ -27,9 +27,8 @@ import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate } from '../../streams/quota/token-bucket.ts';
 
 /**
- * Contents of the ledger when a process claims it. The ledger is the topic in which processes declare their requests to the API before they
- * send them. The declarations come from earlier processes, from guests (processes that use the API key beside the service), and from other
- * accounts with the same API key.
+ * Contents of the ledger when a process claims it: declarations of requests by earlier processes, by guests (processes beside the service),
+ * and by other accounts with the same API key.
  */
 export interface InheritedLedger {
   /** Newest declaration of requests by the predecessor; undefined if there is none. */
@@ -37,18 +36,15 @@ export interface InheritedLedger {
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;
   /**
-   * Newest declaration of each guest (a process such as `check` that uses the API key beside the service), and declarations of other
-   * accounts that use the same API key. Declarations that are too old to matter are left out.
+   * Recent declarations of guests (processes such as `check` beside the service), the newest of each, and of other accounts that use the
+   * same API key.
    */
   readonly guests: readonly DatedDeclaration[];
-  /**
-   * Whether the newest declaration may still allow the predecessor to send requests: it is not final, and its lease has not expired. False
-   * if there is no declaration, or the newest entry is unreadable.
-   */
+  /** Whether `declaration` gives the predecessor a lease that may not have expired yet. */
   readonly isLeaseActive: boolean;
   /**
-   * Whether the newest entry of the ledger, not counting claims, cannot be parsed, for example because another version wrote it. The
-   * process that wrote it may have sent any number of requests.
+   * Whether the newest entry of the ledger, not counting claims, can't be parsed. The process that wrote it may have sent any number of
+   * requests.
    */
   readonly hasUnreadableEntry: boolean;
 }
@@ -57,8 +53,8 @@ export interface InheritedLedger {
 export interface QuotaLedger {
   readonly gate: Gate;
   /**
-   * To be called when a request starts, with the time. Returns a function to be called when the request ends, with the time and whether a
-   * response arrived. The times (`at` and `end`) are in ms on the scheduler's clock.
+   * To be called with the time when a request starts. Returns a function to be called when the request ends, with the time and whether a
+   * response arrived. The times are in ms on the scheduler's clock.
    */
   readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
   /** Adds requests of other processes to the counted ones. Declarations include them for a minute, so that a successor counts them too. */
@@ -84,18 +80,15 @@ export interface LedgerOptions extends LeaseClocks {
   readonly random?: () => number;
 }
 
-/**
- * Messages that are committed in one transaction with a claim of the ledger, or with the final declaration when the account is released.
- * The ledger's producer writes them, so messages of a fenced process are not committed.
- */
+/** Messages that are committed in one transaction with a claim of the ledger, or with the final declaration. */
 export interface LedgerSideMessages {
   readonly claimMessages: () => readonly Message[];
   readonly releaseMessages: () => readonly Message[];
 }
 
 /**
- * Length of a lease, in ms. A lease that is renewed before its end is up to {@link LEASE_RENEWAL_MARGIN_MS} longer. If this value is too
- * small, the process writes many declarations. If it is too large, a successor waits longer after a crash.
+ * Length of a lease, in ms; a renewed one is slightly longer. If it is too small, the process writes many declarations. If it is too large,
+ * a successor waits longer after a crash.
  */
 export const LEASE_MS = 10_000;
 /**
@@ -122,22 +115,20 @@ export function openLedger(options: LedgerOptions): Ledger {
  * 1. {@link claim} claims the ledger. It is called again after a failure.
  * 2. {@link activate} makes the ledger active, once the inherited requests have been counted.
  * 3. While the ledger is active, a declaration is written when requests wait to start. The lease is renewed as long as requests start.
- * 4. {@link declareFinal} makes the ledger inactive for good. So does a declaration that fails with an error that no retry can resolve
- *    ({@link failed$}).
+ * 4. {@link declareFinal}, or an error that no retry can resolve ({@link failed$}), makes the ledger inactive for good.
  */
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #quotas = new Map<string, DeclaredQuota>();
   /**
-   * Emits each time a lease begins or is renewed: requests may then start. Also emits when the ledger is activated: no lease is valid yet,
-   * but waiting requests can then request one.
+   * Emits when a lease begins or is renewed, so that requests may start, and on activation, so that waiting requests can request a lease.
    */
   readonly leaseBegan$ = new Subject<void>();
   readonly #guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   readonly #failed$ = new Subject<never>();
   /**
-   * Emits the declarations that guest processes wrote while this process had no lease. Emits just before the next lease begins. Subscribers
-   * must count these requests synchronously, because this process sends requests right after.
+   * Emits, just before a lease begins, the declarations that guests wrote while this process had no lease. Subscribers must count these
+   * requests synchronously, because this process sends requests right after.
    */
   readonly guestDeclarations$: Observable<readonly DatedDeclaration[]> = this.#guestDeclarations$;
   /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
@@ -160,8 +151,7 @@ export class Ledger {
    * Returns the part of the ledger that concerns one quota. To be called for each quota before {@link activate}.
    *
    * @param capacity Maximum number of requests in a minute.
-   * @param isRare Whether requests are declared one by one when needed, as for logins. Otherwise the requests of a whole lease are declared
-   * in advance.
+   * @param isRare Whether requests are declared one by one, as for logins. Otherwise those of a whole lease are declared in advance.
    */
   quota(name: string, capacity: number, isRare: boolean): QuotaLedger {
     const quota = new DeclaredQuota(capacity, isRare, this);
@@ -214,8 +204,8 @@ export class Ledger {
   }
 
   /**
-   * Writes the final declaration. It contains the requests that were sent and promises that no more will follow, so that a successor need
-   * not wait for the lease to expire. Does nothing if the ledger is inactive.
+   * Writes the final declaration: no more requests follow, so a successor need not wait for the lease to expire. Does nothing if the ledger
+   * is inactive.
    */
   async declareFinal(): Promise<void> {
     if (!this.#isActive) return;
@@ -237,8 +227,8 @@ export class Ledger {
   }
 
   /**
-   * Requests a lease: starts to write a declaration of requests to the ledger's topic, with retries. Does nothing while a declaration is
-   * being written, or if the ledger is inactive.
+   * Requests a lease: starts to write a declaration to the ledger, with retries. Does nothing while one is being written, or if the ledger
+   * is inactive.
    */
   requestLease(): void {
     if (!this.#isActive || this.#declaring) return;
@@ -286,10 +276,7 @@ export class Ledger {
     this.#renewing = this.#options.scheduler.schedule(() => this.#renew(), delayMs);
   }
 
-  /**
-   * Renews the lease if requests have started since the last declaration was sent. If none have, the lease expires, and the next request
-   * that waits to start causes a declaration.
-   */
+  /** Renews the lease if requests have started since the last declaration was sent; otherwise lets it expire. */
   #renew(): void {
     if ([...this.#quotas.values()].some(({ hasStarted }) => hasStarted)) this.requestLease();
   }
@@ -308,11 +295,7 @@ export class Ledger {
   }
 }
 
-/**
- * Counts the requests of one quota, and computes the part of this process's declarations that concerns this quota. A declaration states how
- * many more requests may start. Requests that start between the sending of a declaration ({@link declarationSent}) and its commit
- * ({@link leaseBegan}) are subtracted from that number.
- */
+/** Counts the requests of one quota, and computes the part of this process's declarations that concerns this quota. */
 class DeclaredQuota implements QuotaLedger {
   readonly gate: Gate;
   readonly #capacity: number;
@@ -332,8 +315,8 @@ class DeclaredQuota implements QuotaLedger {
 
   /**
    * @param capacity Number of requests that the quota allows per minute.
-   * @param isRare Whether requests are rare, as logins are. If so, a declaration announces a single request, and only when one waits.
-   * Otherwise it announces in advance all requests that the process may send until its lease ends.
+   * @param isRare Whether a declaration announces a single request, when one waits, as for logins. Otherwise it announces all requests that
+   * the process may start until its lease ends.
    */
   constructor(capacity: number, isRare: boolean, ledger: Ledger) {
     this.#capacity = capacity;
@@ -382,12 +365,9 @@ class DeclaredQuota implements QuotaLedger {
     };
   }
 
-  /**
-   * Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. While the current lease is
-   * valid, this is at least the number of requests that may still start in that lease. All of them may start before the next declaration is
-   * committed.
-   */
+  /** Returns the number of requests that the next declaration, with a lease of `leaseMs` ms, allows to start. */
   #maxStarts(leaseMs: number): number {
+    // All starts that the current lease has left may happen before the next declaration is committed.
     const unusedStarts = this.#ledger.isLeaseValid() ? this.#remainingStarts : 0;
     const wanted = this.#isRare ? Number(this.#isWanted) : this.#pacer.maxStarts(leaseMs);
     return Math.min(this.#capacity, Math.max(unusedStarts, wanted));
@@ -403,6 +383,7 @@ class DeclaredQuota implements QuotaLedger {
    * declaration allows to start.
    */
   leaseBegan(more: number): void {
+    // Requests that started between the sending of the declaration and its commit have used part of `more`.
     this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
   }
 }
@@ -420,6 +401,7 @@ function inheritedFrom(prior: PriorEntries): InheritedLedger {
     latestSentAt,
     guests: declarationsIn(prior.guestEntries, prior.at),
     isLeaseActive: declaration !== undefined && latestSentAt + declaration.blockMs > claimedAt,
+    // For example, another version wrote it.
     hasUnreadableEntry: newest !== undefined && !declaration,
   };
 }

@@ -10,10 +10,7 @@ const TIMER_MS = 20;
 /** Tolerance for rounding errors in the fill level of the token bucket, in requests. */
 const EPSILON = 1e-6;
 
-/**
- * Spreads the starts of requests over time: a token bucket with a small burst, which refills at slightly more than the rate of the quota. A
- * large burst could use up the quota, and a successor could then send no requests for a minute.
- */
+/** Spreads the starts of requests over time: a token bucket with a small burst, which refills slightly faster than the quota allows. */
 export class StartPacer {
   readonly #perMs: number;
   readonly #burst: number;
@@ -23,13 +20,14 @@ export class StartPacer {
   /** @param capacity Maximum number of requests in a minute. */
   constructor(capacity: number) {
     this.#perMs = (RATE_MARGIN * capacity) / 60_000;
+    // A large burst could use up the quota, and a successor could then send no requests for a minute.
     this.#burst = MAX_BURST + Math.floor(this.#perMs * TIMER_MS);
     this.#level = this.#burst;
   }
 
   /**
    * Returns the earliest time at which a request of a lane with rank `rank` may start, in ms; `now` if it may start at once. Lanes with a
-   * rank above 0 leave the last request of a burst to those with a rank of 0 or less, such as polls.
+   * rank above 0 leave the last request of a burst to the other lanes.
    */
   opensAt(now: number, rank: number): number {
     const missing = (rank <= 0 ? 1 : 2) - EPSILON - this.#levelAt(now);

@@ -18,8 +18,8 @@ export function usedRequests() {
   };
   return {
     /**
-     * Counts one request, as of the time `at` at which it ended, in ms. If it got no response, it can reach the API later, and therefore
-     * counts as of {@link MAX_REQUEST_DELAY_MS} after `at`.
+     * Counts one request that ended at the time `at`, in ms. Without a response, it counts as of {@link MAX_REQUEST_DELAY_MS} later,
+     * because it may still reach the API.
      */
     requestEnded: (at: number, isAnswered: boolean): void =>
       add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),

@@ -41,6 +41,7 @@ export function guestDeclarations(options: GuestDeclarationsOptions) {
     const quotas = forEachQuota(demands, (name, { used }) => ({
       ...{ used, underWay: 0, more: more[name] ?? 0 },
     }));
+    // The number makes the text unique: a guest recognizes its own entries in the ledger by their text.
     declared += 1;
     return log.declare(
       ledgerText({ instance, writers: [instance], blockMs, quotas, number: declared }),
