@@ -8,8 +8,8 @@ import type { PersonalField, PersonalFields } from '../streams/records/personal-
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 /**
- * Minimum number of records that are checked before a field that all of them lack is reported. Shorter lists are checked to their end. If
- * this number is too small, rare fields are reported. If it is too large, a typo is reported late.
+ * Minimum number of records that are checked before a field that all of them lack is reported. If it is too small, rare fields are
+ * reported. If it is too large, a typo is reported late.
  */
 const RECORDS_TO_CHECK = 100;
 
@@ -55,15 +55,12 @@ function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] 
 }
 
 /**
- * Returns a function that reports fields which a setting names but no record has. Such a name is probably misspelled, and the setting has
- * no effect. The fields are those that the `PII_` settings and `volatile` name.
+ * Returns a function that inspects a list's responses, and reports fields that a `PII_` setting or `volatile` names but no record has: the
+ * names are probably misspelled. It reports once, after at least `RECORDS_TO_CHECK` records or at the list's end.
  *
- * The function inspects a list's responses before fields are hidden. It reports once it has inspected at least `RECORDS_TO_CHECK` records.
- * If the list is shorter, it reports at the list's end.
- *
- * @param volatile JSON Pointers to volatile fields: a change of only these publishes no event.
- * @param onUnmatchedField Called once for each such field. `field` is its path within the record, such as `addresses.street`, without the
- * name of the list. For a volatile field it is the JSON Pointer.
+ * @param volatile JSON Pointers to volatile fields.
+ * @param onUnmatchedField Called with the path of each such field within the record, such as `addresses.street`, or its JSON Pointer if it
+ * is volatile.
  */
 export function unmatchedFields(
   pii: PiiConfig,

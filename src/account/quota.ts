@@ -24,24 +24,21 @@ export interface QuotaOptions {
   readonly ledger?: Pick<Ledger, 'quota'> | undefined;
 }
 
-/**
- * Fraction of a quota (other than that for logins) that guests may use. They may always use one request for each list that shares the
- * quota, even if that is a larger part of it. Guests are served before polls, because their requests are rare and an operator waits for the
- * result.
- */
+/** Fraction of a quota (other than that for logins) that guests may use, but at least one request for each list that shares the quota. */
 const GUEST_SHARE = 0.2;
+/** Rank of guests' requests: before polls, because they are rare and an operator waits for the result. */
 const GUEST_RANK = -1;
 /** Fraction of the login quota that guests (processes beside the service) may use, at least one login. The service's own come first. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Maximum time, in ms, by which the ledger's time of a request is later than the exact time in the state folder. The ledger's time is
- * rounded up to a full second. For a request without a response, it is also increased by `MAX_REQUEST_DELAY_MS`.
+ * Maximum time, in ms, by which the ledger's time of a request is later than the exact time in the state folder: it is rounded up to a full
+ * second and may allow for a delay.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**
- * Largest plausible distance of a stored request time into the future, in ms: the longest lease and the delay of a request. A later time
- * was stored before the clock was set back, and is lowered to this distance.
+ * Largest plausible distance of a stored request time into the future, in ms. A later time was stored before the clock was set back, and is
+ * lowered to this distance.
  */
 export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
@@ -60,9 +57,8 @@ export class Quota {
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
   /**
-   * Whether this process can rely on having counted all requests that earlier processes sent in the last minute. Always true if no request
-   * times are stored. False at first if the file of request times is absent or damaged. It becomes true once a declaration is inherited
-   * from the ledger, or {@link waitFullWindow} is called.
+   * Whether this process can rely on having counted all requests that earlier processes sent in the last minute. False at first if the file
+   * that stores request times is absent or damaged.
    */
   isComplete: boolean;
   #waitsUntil = -Infinity;
@@ -106,21 +102,18 @@ export class Quota {
     this.storeForSuccessor(requests);
   }
 
-  /**
-   * Stores requests of other processes in the file of request times, for the next process that uses this state folder. Does not count them
-   * against the quota in this process: {@link countOthers} does both.
-   */
+  /** Stores requests of other processes for the next process that uses this state folder, without counting them in this process. */
   storeForSuccessor(requests: readonly TimedCount[]): void {
     this.storedStarts?.addAll(startTimes(requests, this.capacity));
   }
 
   /**
-   * Counts the requests of earlier processes against the quota. The requests of guests are those that `guests` declare. The requests of the
-   * previous owner of the account are taken from one of two sources:
+   * Counts the requests of earlier processes against the quota: those that `guests` declare, and those of the previous owner of the
+   * account. The owner's requests are taken from one of two sources:
    *
-   * - The request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if the owner used this folder
-   *   (`isOurs`) and no time is missing there ({@link #hasAll}).
-   * - Otherwise the owner's declaration `sent`. In this case the requests that the quota has left are spread evenly over a minute.
+   * - The request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if the owner used this
+   *   folder (`isOurs`) and no time is missing there.
+   * - Otherwise the owner's declaration `sent`.
    */
   inherit(
     sent: DatedDeclaration | undefined,
@@ -137,7 +130,7 @@ export class Quota {
 
   /**
    * Counts the quota as used up now, because another process may have sent an unknown number of requests. The next request starts after a
-   * full quota window ({@link WINDOW_MS}).
+   * full quota window.
    */
   waitFullWindow(): void {
     this.isComplete = true;
@@ -163,8 +156,8 @@ export class Quota {
   }
 
   /**
-   * Whether the stored request times may be used in place of the predecessor's declaration: their file is undamaged, and contains at least
-   * as many requests of the last minute as the declaration. It contains fewer if a clock was changed, or an older file was restored.
+   * Whether the file of request times is undamaged, and contains at least as many requests of the last minute as the predecessor's
+   * declaration.
    */
   #hasAll({ declaration, latestSentAt }: DatedDeclaration): boolean {
     const since = this.#scheduler.now() - WINDOW_MS;
@@ -172,6 +165,7 @@ export class Quota {
       .flatMap(({ used }) => used)
       .filter(([ageMs]) => latestSentAt - ageMs > since + DECLARATION_ROUNDING_MS)
       .reduce((sum, [, count]) => sum + count, 0);
+    // There are fewer if a clock was changed, or an older file was restored.
     const storedTimes = this.storedStarts?.times.filter((at) => at > since) ?? [];
     return this.storedStarts?.isReliable === true && storedTimes.length >= made;
   }
@@ -187,13 +181,11 @@ export class Quota {
   }
 }
 
-/**
- * Converts counts of requests to an array with one time for each request, newest first. Returns only the newest `most` times, because more
- * requests than the quota's capacity make no difference.
- */
+/** Returns one time for each request, newest first; only the newest `most` times if there are more. */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
   return requests
     .toSorted((a, b) => b.at - a.at)
     .flatMap(({ at, count }) => Array.from({ length: Math.min(count, most) }, () => at))
+    // More requests than the quota's capacity make no difference.
     .slice(0, most);
 }

@@ -37,14 +37,11 @@ export interface QuotasOptions {
   /** Ledger in which requests are declared before they are sent. Default: requests are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
-   * Reads and writes the id of the process that wrote the stored request times. These times replace the newest declaration in the ledger if
-   * the same process wrote both, and no time is missing. Default: the process is unknown, and stored times never replace a declaration.
+   * Reads and writes the id of the process that wrote the stored request times. These times may replace a declaration of the same process
+   * in the ledger. Default: they never replace a declaration.
    */
   readonly writer?: LedgerWriter;
-  /**
-   * Id of this process. {@link Quotas.inherit} passes it to `writer`, which stores it as the id of the process that writes the request
-   * times from then on. Default: no id is stored.
-   */
+  /** Id of this process, which {@link Quotas.inherit} passes to `writer`. Default: no id is stored. */
   readonly instance?: string;
   /** `onQuotaShared` is called once for each quota, when the API's responses show that others use it, too. Default: not called. */
   readonly hooks?: Pick<Hooks, 'onQuotaShared'>;
@@ -69,8 +66,8 @@ export function quotas(options: QuotasOptions): Quotas {
 }
 
 /**
- * Per-minute quotas of one account at the API: one for logins, and for lists either one each, one for all together, or both. Limits per
- * second, if the API has any, apply in addition.
+ * Quotas of one account at the API. Per minute: one for logins, and for lists either one each, one for all together, or both. Per second:
+ * further limits, if the API has any.
  */
 export class Quotas {
   readonly #options: QuotasOptions;
@@ -82,10 +79,7 @@ export class Quotas {
   /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
-  /**
-   * The limits of requests per second. Their requests are neither stored nor declared in the ledger; instead, a process that claims the
-   * account waits until the requests of the previous owner do not count any more.
-   */
+  /** The limits of requests per second. Their requests are neither stored nor declared; a process that claims the account waits instead. */
   readonly #secondLimits: { readonly bucket: SharedBucket; readonly capacity: number }[] = [];
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
@@ -107,11 +101,10 @@ export class Quotas {
   }
 
   /**
-   * Returns the lanes of a list: a limit for each kind of its requests (polls, sweeps, ...). Every call for the same list returns the same
-   * lanes.
+   * Returns the lanes of a list: a limit for each kind of its requests (polls, sweeps, ...).
    *
-   * @param seenBefore Whether an earlier process has read this list. If so, and its requests are not known completely
-   * ({@link Quota.isComplete}), the first request waits for a full quota window.
+   * @param seenBefore Whether an earlier process has read this list. If so, and its requests are not known completely, the first request
+   * waits for a full quota window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
     const { quotas: ofList, lanes } = this.#listOf(resource);
@@ -125,22 +118,16 @@ export class Quotas {
 
   /**
    * Returns a function to call for each request of the list that is sent. That function returns another one, to call when the request ends:
-   * with the response, or with undefined if there is none.
-   *
-   * Responses may state how many requests the quota has left:
-   *
-   * - If the number shows that other processes sent requests: these are counted against the list's quota.
-   * - If none remain and the response says when the quota is reset: requests wait until then.
-   * - If the list has two quotas: the number is taken as that of the shared one.
+   * with the response, or with undefined if there is none. The responses may state the remaining quota, which reveals requests of other
+   * processes.
    */
   reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
+    // If the list has two quotas, the responses are taken to state what remains of the shared one.
     return () => this.#listOf(resource).quotas[0]!.reported.begin();
   }
 
   /**
-   * Returns the newest time of a list request that earlier processes stored in the state folder, in epoch ms; 0 if none is stored. Only
-   * lists that this process reads are considered. The stored time is that of the request's end, or of its start if the process ended before
-   * the request. For requests of other processes, which are stored too, it is the time as of which they count.
+   * Returns the newest time of a request for a list that earlier processes stored in the state folder, in epoch ms; 0 if none is stored.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -152,9 +139,8 @@ export class Quotas {
   }
 
   /**
-   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once; with a ledger,
-   * no request starts before this call. Returns whether an instance that uses another state folder, as on another machine, may still be
-   * sending requests.
+   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once, before any
+   * request. Returns whether an instance that uses another state folder may still be sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
     const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;
@@ -175,8 +161,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the quota with this name, from which guest processes are granted permits: `login`, `all` if the server counts by API key, or a
-   * list's name. For a list without its own quota this is the quota that lists share. Undefined for any other name.
+   * Returns the quota from which guests are granted permits under this name: `login`, `all`, or a list's name. For a list without its own
+   * quota this is the quota that lists share. Undefined if there is no such quota.
    */
   guestQuota(name: string): Quota | undefined {
     if (name === LOGIN_QUOTA) return this.#login;
@@ -270,8 +256,7 @@ export class Quotas {
   }
 
   /**
-   * Delays this process's first requests if the API has limits per second, because the predecessor (previous owner of the account) may have
-   * sent a request just before. Each limit counts as used up at the latest time at which such a request may reach the server.
+   * Counts the limits per second as used up, because the predecessor may have sent a request just before.
    *
    * @param sentUntil Latest time at which the predecessor may have sent a request, in ms.
    */

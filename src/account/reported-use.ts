@@ -10,27 +10,20 @@ export interface ReportedUseOptions {
   /** Called with the number of requests of other users of the quota that were detected since the last call. */
   readonly onOthers: (count: number) => void;
   /**
-   * Called with each response that reports that no requests remain and also says when the quota will be reset. `until`: time of that reset,
-   * in ms on the scheduler's clock.
+   * Called with each response that reports that no requests remain and states the time of the reset: `until`, in ms on the scheduler's
+   * clock.
    */
   readonly onUsedUp: (until: number) => void;
 }
 
 /**
- * Factor in the limit up to which a rise of the reported number of remaining requests counts as an effect of responses out of order. The
- * limit is this factor times the number of this process's requests that overlapped the request with the higher number. A larger rise means
- * that the API has reset the quota.
- *
- * The factor is 2 rather than 1 because the server may also handle requests of other processes in between. If it is too small, a response
- * out of order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed. In both cases requests of
- * other processes are not counted.
+ * Largest rise of the reported number of remaining requests that is taken for an effect of responses out of order, as a multiple of the
+ * number of this process's overlapping requests. A larger rise means that the API has reset the quota. If it is too small, a response out
+ * of order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed.
  */
 const OVERTAKEN = 2;
 
-/**
- * A response with the API's number of remaining requests. Later responses are compared with it to count the requests that other processes
- * sent against the same quota.
- */
+/** A response with the API's number of remaining requests, with which later ones are compared to count the requests of other processes. */
 interface Base {
   /** Number of remaining requests that this response reported. */
   readonly remaining: number;
@@ -45,10 +38,8 @@ interface Base {
 /**
  * Counts the requests that others send against one quota, from the number of remaining requests that the API reports.
  *
- * - The count is the decrease of that number since a base response, less the requests of this process. Requests in flight are subtracted,
- *   too, so the count is never too high.
- * - If the number rises by more than responses out of order can explain (`OVERTAKEN`): the API has reset the quota, and the response
- *   becomes the new base.
+ * - The count is the decrease of that number since a base response, less the requests of this process.
+ * - If the number rises considerably, the API has reset the quota, and the response becomes the new base.
  */
 export class ReportedUse {
   readonly #options: ReportedUseOptions;
@@ -73,9 +64,8 @@ export class ReportedUse {
   }
 
   /**
-   * Compares the number of remaining requests that a response reports with the requests of this process. Calls `onOthers` if this shows
-   * further requests of others, and `onUsedUp` if none remain and the response says when the quota is reset. Does nothing if the response
-   * reports no number.
+   * Compares the number of remaining requests that a response reports with the requests of this process. Calls `onOthers` if others have
+   * sent requests, and `onUsedUp` if none remain until a reset.
    *
    * @param included Number of this process's requests that the API had certainly counted when it reported that number.
    */
@@ -84,12 +74,14 @@ export class ReportedUse {
     const remaining = rules.remaining(answer);
     if (remaining === undefined) return;
     // Responses that overtake each other let the number rise a little, too.
+    // The server may also handle requests of other processes in between, so the factor is more than 1.
     const outOfOrder = OVERTAKEN * (this.#begun - included);
     if (!this.#base || remaining > this.#base.least + outOfOrder) {
       this.#base = { remaining, included, least: remaining, others: 0 };
     }
     const base = this.#base;
     base.least = Math.min(base.least, remaining);
+    // Requests in flight are subtracted, too, so the count is never too high.
     const others = Math.floor(base.remaining - remaining) - (this.#begun - base.included);
     if (others > base.others) {
       const more = others - base.others;

@@ -70,8 +70,8 @@ export interface TaskJobs {
    */
   readonly certifications$: Observable<CertifyJob>;
   /**
-   * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. Until
-   * {@link TaskJobs.ackCommitted} is called, it is treated as unknown whether the acknowledgement was committed.
+   * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. {@link TaskJobs.ackCommitted} must
+   * be called once it is committed.
    */
   readonly resyncAck: (resync: ResyncJob, outcome: ResyncOutcome, events: number) => Message;
   /** Returns the acknowledgement of a certificate request, to be committed with the certificate. */
@@ -99,26 +99,17 @@ const DAY_MS = 86_400_000;
 /**
  * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
  * runs again. Requests that are acknowledged are not handled again.
- *
- * In two cases a task gets requests only after the topic has been read to its end: the task has just been opened, or it is uncertain
- * whether its last acknowledgement was committed. At the end of the topic it is certain which earlier transactions were committed.
  */
 export class SignalJobs {
   /**
-   * While subscribed, reads the signals topic, so that the tasks receive their requests, and refuses requests for lists that this process
-   * does not read. Never emits or completes; retries after every error.
+   * While subscribed, reads the signals topic for the tasks, and refuses requests for lists that this process does not read. Never emits or
+   * completes; retries after every error.
    */
   readonly following$: Observable<never>;
   readonly #options: SignalJobsOptions;
   readonly #pending: PendingJobs;
   readonly #newJobs$ = new Subject<SignalJob>();
-  /**
-   * Lists for which the signals topic may contain an acknowledgement that this process has not read. At first the set contains all lists.
-   *
-   * - A list is added when an acknowledgement is created for it.
-   * - A list is removed by {@link TaskJobs.ackCommitted}. It is also removed when its task subscribes to its jobs, after the topic has been
-   *   read to its end.
-   */
+  /** Lists for which the signals topic may contain an acknowledgement that this process has not read. At first all lists. */
   readonly #inDoubt: Set<string>;
   /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */
   #isFollowing = false;
@@ -186,6 +177,7 @@ export class SignalJobs {
 
   #jobsOf(resource: string): Observable<SignalJob> {
     return defer(async () => {
+      // At the end of the topic it is certain which acknowledgements of earlier transactions were committed.
       if (this.#inDoubt.has(resource)) await this.#catchUp();
       this.#inDoubt.delete(resource);
     }).pipe(
@@ -263,9 +255,8 @@ type OfRequest = 'id' | 'account' | 'resource' | 'at';
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;
 
 /**
- * The pending requests of one account: resyncs and certificate requests in the signals topic that are not acknowledged yet. A request is
- * pending from its message on until it is acknowledged for each list that it names. Messages of the topic that were not read yet are not
- * considered.
+ * The pending requests of one account: resync and certificate requests that were read from the signals topic and are not acknowledged for
+ * all of their lists.
  */
 class PendingJobs {
   readonly #options: SignalJobsOptions;
@@ -289,10 +280,8 @@ class PendingJobs {
   }
 
   /**
-   * Applies a batch of messages of the signals topic. Messages that were applied before are skipped. Calls the hook `onSignalIgnored` with
-   * each message that is not a valid signal, and with each request that is ignored because {@link MAX_PENDING_REQUESTS} others are pending.
-   *
-   * @returns the new requests in the batch, including those that later messages of the batch acknowledge.
+   * Applies a batch of messages of the signals topic, and returns the new requests in it, including those that later messages of the batch
+   * acknowledge. The hook `onSignalIgnored` is called with each message that is not a valid signal, or is one request too many.
    */
   apply({ partition, messages, next }: SignalBatch): (JobRequest | PermitsRequest)[] {
     const readTo = this.#readTo.get(partition) ?? 0n;
@@ -333,10 +322,11 @@ class PendingJobs {
   }
 
   /**
-   * Whether a request is ignored because it is older than the topic's retention time. Kafka deletes whole segments, so such a request may
-   * still be readable although its acknowledgement has been deleted. It must not be carried out again.
+   * Whether a request is older than the topic's retention time. Its acknowledgement may have been deleted, so it must not be carried out
+   * again.
    */
   #isOld({ requested_at }: JobRequest): boolean {
+    // Kafka deletes whole segments, so a request may still be readable after that time.
     return Date.parse(requested_at) < this.#options.scheduler.now() - SIGNAL_DAYS * DAY_MS;
   }
 

@@ -24,9 +24,7 @@ export type GuestDeclarations = ReturnType<typeof guestDeclarations>;
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Creates the {@link GuestDeclarations}, by which a guest declares its requests in the ledger topic before it sends them. If the ledger
- * shows that a service has a lease, the guest does not use the permits (rights to send one request) that it has declared. It requests
- * permits from the service instead.
+ * Creates the {@link GuestDeclarations}, by which a guest declares its requests in the ledger topic before it sends them.
  *
  * The order of the entries in the ledger determines which requests of other processes count against the quota:
  *
@@ -50,9 +48,8 @@ export function guestDeclarations(options: GuestDeclarationsOptions) {
 
   return {
     /**
-     * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left after earlier
-     * declarations, possibly none. Returns undefined if a service may be running the account: permits must then be requested from the
-     * service.
+     * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left, possibly none;
+     * undefined if a service may be running: permits must then be requested from it.
      */
     declare: async (demands: QuotaDemands): Promise<PermitBatch | undefined> => {
       const [at, wallAt] = [scheduler.now(), wallNow()];
@@ -71,10 +68,7 @@ export function guestDeclarations(options: GuestDeclarationsOptions) {
       if (isShort) await append(demands, LEASE_MS, counts ?? {});
       return counts && { counts, expiresAt: at + LEASE_MS, wallExpiresAt: wallAt + LEASE_MS };
     },
-    /**
-     * Writes the guest's final declaration to the ledger, with the requests that it has sent. From then on its unused permits do not count
-     * any more. Does nothing if the guest has declared nothing before.
-     */
+    /** Writes the guest's final declaration: its unused permits no longer count. Does nothing if the guest has declared nothing before. */
     declareFinal: async (demands: QuotaDemands): Promise<void> => {
       if (declared > 0) await append(demands, 0, {});
     },
@@ -91,9 +85,8 @@ function forEachQuota<T>(
 }
 
 /**
- * Returns the declarations in the ledger whose requests a guest (a process that uses the API key beside the service) has to count: the
- * newest one of the service, and those of other guests. Undefined if a service may be sending requests: its lease may not have expired, or
- * a recent entry has an unknown version.
+ * Returns the declarations whose requests a guest (a process beside the service) has to count: the newest one of the service, and those of
+ * other guests. Undefined if a service may be sending requests.
  */
 function otherDeclarations({
   entries,
@@ -122,10 +115,7 @@ function freeForGuest(
   return Math.max(0, unusedByGuest(demand) - arrived);
 }
 
-/**
- * Returns the number of requests that a quota has left after those that this process has counted. Requests that other processes have
- * declared in the ledger are not subtracted.
- */
+/** Returns the capacity of a quota less the requests that this process has counted. Declarations of other processes are not subtracted. */
 function unusedByGuest({ capacity, used }: QuotaDemand): number {
   const own = used
     .filter(([ageMs]) => ageMs < WINDOW_MS)

@@ -27,8 +27,8 @@ export interface PermitBatch {
   /** When the permits expire by the scheduler's clock, in ms. A request must be written to its socket before that. */
   readonly expiresAt: number;
   /**
-   * When the permits expire by the machine's clock, in epoch ms. They expire as soon as either the scheduler's clock reaches `expiresAt` or
-   * the machine's clock reaches this time: only the machine's clock advances while the machine sleeps.
+   * When the permits expire by the machine's clock, in epoch ms, unless they expire at `expiresAt` before. Only the machine's clock
+   * advances while the machine sleeps.
    */
   readonly wallExpiresAt: number;
 }
@@ -55,9 +55,8 @@ interface GuestQuota {
 }
 
 /**
- * Permits of a guest (a process that uses the API key beside the service, such as `check`). Each request waits until there is a permit for
- * its quota. Permits are acquired in batches: the next batch is acquired when a request waits and no request of the current batch is in
- * flight, so that every request is counted with the batch in which it started.
+ * Permits of a guest (a process beside the service, such as `check`). Each request waits until there is a permit for its quota. Permits are
+ * acquired in batches.
  */
 export class GuestPermits {
   readonly #options: GuestPermitsOptions;
@@ -77,8 +76,7 @@ export class GuestPermits {
   }
 
   /**
-   * Registers the quota `name`, and returns the object that admits and counts its requests: each request waits until this guest has a
-   * permit (the right to send one request) for the quota.
+   * Registers the quota `name`, and returns the object that admits and counts its requests: a request waits until there is a permit for it.
    *
    * @param capacity Maximum number of requests in a minute.
    */
@@ -117,15 +115,13 @@ export class GuestPermits {
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
   }
 
-  /**
-   * Returns the demand for each quota, by the quota's name: the requests of the last minute that this process has counted, and the number
-   * of permits that it wants. Before the first batch of permits, quotas with a size in `batchSizes` count as if a request waited.
-   */
+  /** Returns the demand for each quota, by the quota's name: the requests that this process has counted, and the permits that it wants. */
   demands(): QuotaDemands {
     const { batchSizes, scheduler } = this.#options;
     const now = scheduler.now();
     return Object.fromEntries(
       [...this.#quotas].map(([name, { capacity, used, isWanted }]) => {
+        // Before the first batch of permits, quotas with a size in `batchSizes` count as if a request waited.
         const isRequested = isWanted || (this.#isFirst && Object.hasOwn(batchSizes, name));
         const requested = isRequested ? Math.min(capacity, batchSizes[name] ?? 1) : 0;
         return [name, { capacity, used: used.ages(now), requested }];
@@ -134,11 +130,13 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires the next batch of permits (each the right to send one request) in a later turn of the event loop, so that the batch includes
-   * all permits wanted in this turn. Does nothing while a batch is being acquired, or requests of the current batch are in flight.
+   * Starts to acquire the next batch of permits. Does nothing while a batch is being acquired, or requests of the current batch are in
+   * flight.
    */
   start(): void {
+    // Every request is to be counted with the batch in which it started.
     if (this.#acquiring || this.#inFlight > 0) return;
+    // In a later turn of the event loop, so that the batch includes all permits wanted in this turn.
     this.#acquiring = timer(0, this.#options.scheduler)
       .pipe(switchMap(() => (this.#inFlight > 0 ? EMPTY : this.#acquire())))
       .subscribe({
@@ -156,11 +154,9 @@ export class GuestPermits {
     this.#batch = EMPTY_BATCH;
   }
 
-  /**
-   * Acquires the next batch of permits (each the right to send one request to the API). First drops the unused permits of the current
-   * batch: a request that started with one of them after the call of `demands()` would not be counted in the demands.
-   */
+  /** Acquires the next batch of permits. The unused permits of the current batch are dropped. */
   #acquire(): Promise<PermitBatch> {
+    // A request that started with one of these permits after the call of `demands()` would not be counted in the demands.
     this.#batch = EMPTY_BATCH;
     return this.#options.acquireBatch(() => this.demands());
   }

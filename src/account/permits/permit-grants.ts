@@ -34,28 +34,26 @@ export interface PermitGrantsOptions extends LeaseClocks {
 }
 
 /**
- * How long the service waits until the quota can grant all permits (rights to send one request each) that a guest requested, in ms. After
- * that, only the available ones are granted. If this value is too large, the guest gives up before it gets the response.
+ * How long the service waits for the quota to grant all permits that a guest requested, in ms; then it grants the available ones. If it is
+ * too large, the guest gives up before it gets the response.
  */
 const GRANT_TIMEOUT_MS = 2_000;
 /**
- * Minimum remaining time of this process's lease, in ms, when permits are granted: with less, the lease is renewed first. If the renewal
- * takes longer than {@link GRANT_TIMEOUT_MS}, the permits are granted without it. If this value is too small, permits expire unused,
- * because they expire with the lease.
+ * Minimum remaining time of this process's lease when permits are granted, in ms: with less, the lease is renewed first. If it is too
+ * small, permits expire unused, because they expire with the lease.
  */
 const MIN_LEASE_MS = 5_000;
 /**
- * Maximum age of a request for permits, in ms; older ones are ignored, because the guest has given up waiting. A guest waits for a few
- * seconds only. The rest allows for a difference between the guest's clock and this machine's, as the age is computed from both.
+ * Maximum age of a request for permits, in ms; older ones are ignored, because the guest has given up waiting. It allows for a difference
+ * between the guest's clock and this machine's.
  */
 const MAX_REQUEST_AGE_MS = 30_000;
 /** Maximum number of requests for permits that are handled at the same time; further ones wait. */
 const MAX_CONCURRENT_GRANTS = 32;
 
 /**
- * Returns an operator that responds to guests' requests for permits. Each granted permit uses one request of this process's own quota. The
- * guest may use it until this process's lease expires, and for as long it counts as a request in flight, also for a process that claims the
- * account meanwhile. The operator emits nothing, and continues after every error.
+ * Returns an operator that responds to guests' requests for permits. Each granted permit counts as a request in flight of this process
+ * until it expires with the lease. The operator emits nothing, and continues after every error.
  */
 export function permitGrants(
   options: PermitGrantsOptions,
@@ -94,6 +92,7 @@ export function permitGrants(
         ledger.leaseOfAtLeast(MIN_LEASE_MS),
         ...permits.map(({ granted$ }) => granted$),
       );
+      // After the time limit the available permits are granted, even if the lease has not been renewed.
       const enough$ = race(all$.pipe(endWith(undefined)), timer(GRANT_TIMEOUT_MS, scheduler));
       return enough$.pipe(
         mergeMap(() => {

@@ -18,24 +18,21 @@ interface PermitRequestsOptions extends LeaseClocks {
 
 export interface PermitSourceOptions extends LeaseClocks {
   /**
-   * Requests permits (each the right to send one API request) from the service that runs the account. `wanted`: number of permits by name
-   * of the quota. Resolves with undefined if no service responds.
+   * Requests permits from the service that runs the account. `wanted`: number of permits by the quota's name. Resolves with undefined if no
+   * service responds.
    */
   readonly requestPermits: ReturnType<typeof permitRequests>;
   readonly declarations: GuestDeclarations;
   readonly account: string;
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
-  /**
-   * How long to retry while Kafka is unreachable and was never reached, in ms. After that, requests are sent without being declared. If
-   * Kafka refuses access, they are sent undeclared without a retry.
-   */
+  /** How long to retry while Kafka is unreachable and was never reached, in ms. After that, requests are sent without being declared. */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /**
-   * Called once, with the error, if requests are sent without being declared because Kafka is unreachable or refuses access. Other
-   * processes do not count these requests.
+   * Called once, with the error, if requests are sent undeclared because Kafka is unreachable or refuses access. Other processes do not
+   * count them.
    */
   readonly onUndeclared: (error: unknown) => void;
 }
@@ -45,10 +42,7 @@ export interface PermitSourceOptions extends LeaseClocks {
  * than a lease, so that the lease of a crashed service has expired.
  */
 const RUNNER_SILENCE_MS = 20_000;
-/**
- * Mean pause between two attempts to acquire permits, in ms. Each pause varies randomly by 50 %, so that two processes that tried at the
- * same time do not do so again.
- */
+/** Mean pause between two attempts to acquire permits, in ms. Each pause varies randomly by 50 %. */
 const RETRY_PAUSE_MS = 1_000;
 
 /**
@@ -61,23 +55,18 @@ const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
  * Acquires permits for the API requests of a guest (a command that runs beside the service). The permits come from the running service or,
  * if none runs, from a declaration in the ledger.
  *
- * A guest uses undeclared permits, which no other process counts, in two cases:
+ * Permits are undeclared, so that no other process counts them, in two cases:
  *
  * - The ledger topic does not exist because no service has ever run.
  * - Kafka has been unreachable or has refused access in every attempt so far.
  *
- * Undeclared permits expire after {@link LEASE_MS}, and the guest tries Kafka again before the next batch. If Kafka is down, a running
- * service sends requests for 11 s at most, until its lease expires. If Kafka only refuses the guest, the service continues, and both
- * together may exceed the quota.
+ * A guest with undeclared permits and a running service together may exceed the quota.
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
   /** Whether an attempt to acquire permits has ever ended without an error of Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
-  /**
-   * Whether `onUndeclared` was called, because Kafka can't be reached or refuses access. From then on, an attempt that does not reach Kafka
-   * is not retried: `acquire` at once returns undeclared permits, which no other process counts.
-   */
+  /** Whether `onUndeclared` was called. From then on, an attempt that does not reach Kafka is not retried. */
   #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */
   #isAlone = false;
@@ -87,9 +76,9 @@ export class PermitSource {
   }
 
   /**
-   * Acquires at least one permit (right to send one API request) for the demands. Repeats the attempt until it succeeds, each time with the
-   * current result of `demands`. The permits may be undeclared (see {@link PermitSource}).
+   * Acquires at least one permit (right to send one API request), with retries. The permits may be undeclared (see {@link PermitSource}).
    *
+   * @param demands Returns the current demands. Called for each attempt.
    * @throws CellarstreamError `NO_PERMITS` if none could be acquired in time; errors of Kafka that persist after Kafka was reached once.
    */
   async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
@@ -111,6 +100,7 @@ export class PermitSource {
         const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
         throw new CellarstreamError('NO_PERMITS', message, { context: { account } });
       }
+      // Random, so that two processes that tried at the same time do not do so again.
       await firstValueFrom(timer(RETRY_PAUSE_MS * (0.5 + random()), scheduler));
     }
   }
@@ -134,17 +124,14 @@ export class PermitSource {
   }
 
   /**
-   * Whether to repeat a failed attempt to acquire permits.
-   *
-   * - true: the attempt is repeated.
-   * - false: the guest sends its requests undeclared, so other processes do not count them. Returned only if the guest has never reached
-   *   Kafka.
+   * Whether to repeat a failed attempt to acquire permits. False: the guest sends its requests undeclared.
    *
    * @throws `error`, if the guest has reached Kafka before, and the error is permanent or has lasted too long.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;
     const patienceMs = this.#hasReachedKafka ? RUNNER_SILENCE_MS : kafkaPatienceMs;
+    // A refusal by Kafka is not retried.
     const mayPass = isRetryable(error) && waitedMs <= patienceMs;
     if (this.#hasReachedKafka && !mayPass) throw error;
     if (this.#hasReachedKafka || (mayPass && !this.#isUndeclared)) return true;
@@ -156,6 +143,7 @@ export class PermitSource {
   }
 
   #undeclared(demands: QuotaDemands): PermitBatch {
+    // If Kafka is down, a running service sends requests for 11 s at most, until its lease expires.
     const { scheduler, wallNow = Date.now } = this.#options;
     return {
       counts: requestedPermits(demands),
@@ -196,9 +184,6 @@ function isTopicMissing(error: unknown): boolean {
 /**
  * Returns a function that requests permits (each allows one request to the API) from the running service of the account. It resolves with
  * the granted permits, or with undefined if no service responds.
- *
- * The response says for how many milliseconds the permits are valid. This process counts that time from the moment of its request, the
- * service from the moment of its response, so the permits expire here first.
  */
 export function permitRequests(options: PermitRequestsOptions) {
   const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;
@@ -206,6 +191,7 @@ export function permitRequests(options: PermitRequestsOptions) {
   return async (wanted: Readonly<Record<string, number>>): Promise<PermitBatch | undefined> => {
     const from = await topic.ends();
     const batch$ = defer(() => {
+      // The service counts `for_ms` from its response, this process from its request: the permits expire here first.
       const [at, wallAt] = [scheduler.now(), wallNow()];
       const request: PermitsRequest = {
         type: 'permits',
