@@ -25,7 +25,7 @@ const known = await knownNames();
 
 /**
  * Returns the names of the API's lists, and of the topics of their events and status changes, without prefix. Both are empty if no command
- * on the command line takes such names. If the API description is invalid, `lists` is empty and `topics` has one text for the help output.
+ * on the command line takes such names.
  */
 async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[]>> {
   const isNeeded = process.argv.some((word) => TAKE_NAMES.includes(word));

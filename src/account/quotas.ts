@@ -139,8 +139,8 @@ export class Quotas {
   }
 
   /**
-   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once, before any
-   * request. Returns whether an instance that uses another state folder may still be sending requests.
+   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once; with a ledger,
+   * no request starts before. Returns whether an instance that uses another state folder may still be sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
     const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;

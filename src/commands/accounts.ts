@@ -14,9 +14,8 @@ import { processSource } from './one-account.ts';
 import { stdoutColors, tableLines } from './terminal.ts';
 
 /**
- * `cellarstream accounts`: prints for each account of the fleet which instance serves it, since when, and the account's state. Accounts
- * with problems come first. The data come from the fleet's topic, its membership (which owners are alive), and the files in ACCOUNTS_DIR,
- * if that is set. Resolves to false if an account has no owner or an invalid file, has failed, or is quarantined.
+ * `cellarstream accounts`: prints for each account of the fleet which instance serves it, since when, and the account's state. Resolves to
+ * false if an account has a problem, such as no owner or an invalid file.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
   const source = processSource();

@@ -58,8 +58,8 @@ const LOGIN_PATIENCE_MS = 10_000;
 /** How long to try to acquire permits while other processes use up the quota, in ms. */
 const QUOTA_PATIENCE_MS = 20_000;
 /**
- * Longest time for which a request for a list may wait for the quota, in ms. After that the check of the list fails, for example if the
- * quota is only a few requests a minute. Longer than {@link QUOTA_PATIENCE_MS}, so that the more precise error `NO_PERMITS` comes first.
+ * How long a request for a list may wait for the quota, in ms. After that the check of the list fails. Longer than {@link
+ * QUOTA_PATIENCE_MS}, so that the more precise error `NO_PERMITS` comes first.
  */
 const LIST_PATIENCE_MS = 30_000;
 /**
@@ -78,21 +78,17 @@ const A_DAY_MS = 86_400_000;
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
  * quota.
- *
- * - A list without dates usually takes up to four requests: the first page, a page at another list offset, the last records, and a record
- *   beyond the end.
- * - A list with dates usually takes up to eight requests: the first page, a page at another list offset, the last records, three to measure
- *   the dates, and two to count the records of two windows.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
+  // The usual numbers. Both kinds of lists: the first page, a page at another list offset, the last records. With dates: three more to
+  // measure them, and two to count the records of two windows. Without dates: a record beyond the end.
   const requestsFor = ({ dates }: ListDescription) => (dates !== undefined ? 8 : 4);
   return withQuota(config, requestsFor, (check) => check.run());
 }
 
 /**
  * Sends requests to test whether the API behaves as its description says (`check --measure`). Returns the measurements of each list
- * (`lists`), and the findings about the quota, the login and lists that could not be measured (`findings`). Without Kafka, other processes
- * do not count the requests.
+ * (`lists`), and the findings about the quota, the login and lists that could not be measured (`findings`).
  */
 export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) => Promise<void>) {
   const lists = new Map<Resource, readonly Measurement[]>();
@@ -106,14 +102,10 @@ export async function measureApi(config: ConfigWith<'api'>, pause: (ms: number) 
 }
 
 /**
- * Runs `work` with an `ApiCheck`, and returns the findings of `work`. The requests of the `ApiCheck` count against the account's quota. If
- * Kafka is configured, permits (each the right to send one request) are acquired first:
+ * Runs `work` with an `ApiCheck`, whose requests count against the account's quota, and returns the findings of `work`. If Kafka is
+ * configured, permits (each the right to send one request) are acquired first. Without permits, the result is only a finding about that.
  *
- * - If no permits can be acquired: returns only a finding about that, without a call of `work`.
- * - If the requests can't be declared in Kafka for lack of rights: adds a finding, because a running service does not count them.
- *
- * @param requestsFor Returns how many permits to acquire at a time for a list's quota. For a quota that lists share, their sum is acquired;
- * for the login's quota, one.
+ * @param requestsFor Returns how many permits to acquire at a time for a list's quota.
  */
 async function withQuota(
   config: ConfigWith<'api'>,
@@ -167,7 +159,7 @@ class ApiCheck {
   readonly #lastErrors = new Map<string, unknown>();
   /**
    * Errors when the check gives up although `run` would retry: after a failed TLS handshake, or after {@link MAX_FAILED_LOGINS} failed
-   * logins. The error is that of the handshake or of the last login.
+   * logins.
    */
   readonly #lasting$ = new Subject<never>();
   /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
@@ -315,12 +307,8 @@ class ApiCheck {
   }
 
   /**
-   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects in these cases:
-   *
-   * - The quota does not allow the request within `patienceMs`.
-   * - There is no value within {@link CHECK_TIMEOUT_MS} after the quota has allowed the request.
-   * - No permits can be acquired.
-   * - A TLS handshake has failed, or {@link MAX_FAILED_LOGINS} logins have failed.
+   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects if the quota does not allow the request
+   * within `patienceMs`, if no value follows within {@link CHECK_TIMEOUT_MS}, or if the check gives up or gets no permits.
    */
   #first<T>(
     what: string,

@@ -17,11 +17,7 @@ export interface DatesCheck {
 }
 
 /**
- * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. This takes three requests if
- * the dates work as documented.
- *
- * If `ask` gives up on every request with dates for lack of a response, but a request without dates gets a response, the finding is that
- * the API does not respond to requests with dates.
+ * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean.
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
@@ -43,6 +39,7 @@ export async function checkDates(
       const stamps = recordsOf(answer).updatedAt();
       return { stamps, isWhole: !answer.hasNext, isRefused: false };
     } catch (error) {
+      // If only requests with dates get no response, the finding is that the API does not respond to requests with dates.
       const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
       if (question.from === undefined || why === undefined) throw error;
       reason ??= describeError(error);

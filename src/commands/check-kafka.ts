@@ -20,8 +20,8 @@ interface KafkaChecks {
   /** Id of the fleet's Kafka group. Default: no group is checked. */
   readonly group?: string;
   /**
-   * Called, after Kafka has responded and the existing topics are found to be usable, with the names of the topics that do not exist yet.
-   * If it rejects, the finding about Kafka is a failure with that error's text.
+   * Called with the names of the topics that do not exist yet, once the existing topics are found to be usable. If it rejects, the finding
+   * about Kafka is a failure with that error's text.
    */
   readonly checkMore?: (absent: readonly string[]) => Promise<void>;
 }
@@ -96,17 +96,14 @@ function failure(what: string, detail: string): Finding {
   return { what, fine: false, detail };
 }
 
-/**
- * Checks whether a transaction can be opened. Uses the transactional id `cellarstream.<prefix>./check`, which begins with the prefix for
- * which rights are granted. The check fences no running service, because no service's id has a `/` directly after a dot
- * (`pipeline/task.ts`).
- */
+/** Checks whether a transaction can be opened. Its transactional id begins with the prefix for which rights are granted. */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
   const prefix = `cellarstream.${config.topics.sharedPrefix}.`;
   try {
     const producer = await openKafkaProducer({
       kafka: topics.kafka,
       connections: topics.connections,
+      // Fences no running service: no service's id has a `/` directly after a dot (`pipeline/task.ts`).
       transactionalId: `${prefix}/check`,
       partitions: new Map(),
     });

@@ -12,16 +12,15 @@ export interface PagingToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
   /**
-   * Paging properties of the list, as observed so far. `isWhole` becomes true once the API has refused or rounded a list offset that is not
-   * a multiple of the page size.
+   * Paging properties of the list, as observed so far. `isWhole`: the API has refused or rounded a list offset that is not a multiple of
+   * the page size.
    */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 
 /**
- * Requests a page at an unusual list offset and returns one text for each way in which the response differs from the request. The texts are
- * warnings, since the service adapts to each difference. Sends no request and returns no text if the list has no total, or if its total is
- * at most {@link ODD_OFFSET}.
+ * Requests a page at an unusual list offset, and returns a warning for each way in which the response differs from the request. Sends no
+ * request if the list has no total, or if its total is at most {@link ODD_OFFSET}.
  *
  * @param first The list's first page.
  */

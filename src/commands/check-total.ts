@@ -31,23 +31,18 @@ export interface TotalToCheck {
 }
 
 /**
- * Checks whether the API serves a list to its end, with at most six requests. A list without a total, or that fits on one page, is not
- * checked. These steps end with the first result:
+ * Checks whether the API serves a list to its end, with at most six requests. These steps end with the first result:
  *
- * 1. Requests the records at the end of the list. If the API does not serve them, the list is capped.
- * 2. If the total is smaller than a page, or not a number at which an API may stop counting (such as a multiple of 10), the list is not
- *    capped.
- * 3. Requests the totals of two windows that together span all modification dates: until a date in the middle, and since that date. If
- *    their sum is about the list's total, the list is not capped.
- * 4. Requests the record after the total. If it exists, the list is capped.
- * 5. Requests the two windows again, with a gap of two days between them. (A server that reads dates as whole days may have counted one day
- *    in both.) If the sum is larger than the list's total by more than `MARGIN`, the list is capped.
+ * 1. If the API does not serve the records at the end of the list, the list is capped.
+ * 2. If the total is smaller than a page, or not a number at which an API may stop counting, the list is not capped.
+ * 3. If two windows that together span all modification dates have about as many records as the total says, the list is not capped.
+ * 4. If there is a record after the total, the list is capped.
+ * 5. If two windows with a gap between them have more records than the total says, the list is capped.
  *
- * Windows are requested only if the API interprets dates as documented; otherwise steps 3 and 5 are skipped.
+ * Steps 3 and 5 are skipped unless the API interprets dates as documented.
  *
  * @param first The list's first page.
- * @returns A description of the problem, if the list is capped. If no step has a result, and the total is one at which APIs often stop
- * counting: a text that says that the list may be capped. Otherwise undefined.
+ * @returns A description of the problem, if the list is capped or may be capped. Otherwise undefined.
  */
 export async function checkTotal(
   first: Answer,

@@ -36,12 +36,8 @@ const MAX_AT_A_TIME = 4;
  * `cellarstream check`: tests everything that `run` requires, and prints the results as a table: the details of one account, or a line for
  * each account of a fleet. Resolves to whether everything works.
  *
- * In Kafka, `check` opens a separate transactional id, which brokers forget after a week. It writes only requests for permits, and
- * declarations in the ledger.
- *
- * The requests of `check` to the API count against the account's quota. `check` requests permits for them from the running service or, if
- * none runs, declares them in the ledger. If it can't write to the ledger, a running service does not count them, so that both together may
- * exceed the quota.
+ * The requests of `check` to the API count against the account's quota. In Kafka, `check` opens a separate transactional id, and writes
+ * only requests for permits and declarations in the ledger.
  */
 export async function checkCommand({
   account,
@@ -183,8 +179,8 @@ function detailOf(found: readonly Finding[]): string {
 }
 
 /**
- * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema version of each
- * list that has one. If no list has one, the text says that `run` will register the schemas.
+ * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema versions, if
+ * there are any.
  *
  * @throws CellarstreamError `REGISTRY_REFUSED` if the settings of a subject would prevent the service from registering its schemas.
  */
@@ -210,10 +206,7 @@ async function checkSubjects(
   return `versions ${versions.join(', ')}`;
 }
 
-/**
- * Throws if the number of partitions of a list's event topic differs from the number in the list's cursor (its committed progress). Lists
- * without a cursor and topics without messages are skipped.
- */
+/** Throws if the number of partitions of a list's event topic differs from the number in the list's cursor (its committed progress). */
 async function expectPartitionsOf(
   { account, resources, topics: { prefix, sharedPrefix } }: ConfigWith<'kafka'>,
   kafka: Kafka,

@@ -45,8 +45,8 @@ interface DemoFleetOptions {
  */
 const RESTART_AFTER_MS = 20_000;
 /**
- * Longest wait before the demo restarts an instance that has ended, in ms. It restarts the instance earlier, though not before
- * `RESTART_AFTER_MS`, once the other instances serve all accounts, including those of the ended instance.
+ * Longest wait before the demo restarts an instance that has ended, in ms. It restarts the instance earlier once the other instances serve
+ * all accounts.
  */
 const RESTART_DEADLINE_MS = 90_000;
 
@@ -90,11 +90,8 @@ interface FleetDemoOptions extends DemoFleetOptions {
 }
 
 /**
- * Runs the demo's instances, and starts an instance again when it ends. The method `run` settles after all instances have ended:
- *
- * - It resolves after a signal.
- * - It rejects if an instance can't start, that is, exits before it has joined the fleet. An instance killed by a signal is started
- *   again instead.
+ * Runs the demo's instances, and starts an instance again when it ends. The method `run` resolves after a signal, and rejects if an
+ * instance can't start. Before that, it stops all instances.
  */
 class FleetDemo {
   readonly #options: FleetDemoOptions;
@@ -143,14 +140,15 @@ class FleetDemo {
     void instance.ended.then((end) => {
       this.#running.delete(name);
       if (this.#isStopping) return;
+      // It can't start if it exits before it has joined the fleet, unless a signal has killed it.
       if (!hasJoined && end.code !== null) this.#over$.error(startError(name, end));
       else this.#restart(name, end);
     });
   }
 
   /**
-   * Starts an instance again after {@link RESTART_AFTER_MS}. If other instances are running, it also waits until these serve all accounts,
-   * but not longer than {@link RESTART_DEADLINE_MS}.
+   * Starts an instance again after {@link RESTART_AFTER_MS}. If others are running, it also waits until they serve all accounts, for {@link
+   * RESTART_DEADLINE_MS} at most.
    */
   #restart(name: string, { cause }: InstanceEnd): void {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';

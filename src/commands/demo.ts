@@ -35,8 +35,7 @@ const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
  * `cellarstream demo`: runs a sandbox, Kafka, a schema registry and the service until a signal. If KAFKA_BROKERS and SCHEMA_REGISTRY_URL
- * are set, it uses the Kafka and the registry that they name. Changes go to stdout, one line each; messages about the demo itself go to
- * stderr. For several accounts or instances see {@link demoFleet}.
+ * are set, it uses the Kafka and the registry that they name. Changes go to stdout; messages about the demo itself go to stderr.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
   const stop$ = stopSignals();
@@ -163,8 +162,7 @@ class DemoOutput {
 }
 
 /**
- * Throws if a service already publishes under the demo's prefix, because the demo would fence it. The service may be that of another demo
- * whose Kafka this demo uses.
+ * Throws if a service already publishes under the demo's prefix, because the demo would fence it.
  *
  * @throws CellarstreamError `SETTINGS`.
  */

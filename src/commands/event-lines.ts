@@ -37,7 +37,7 @@ export function jsonLine(message: Consumed<ReplayedValue>): string {
 
 /**
  * Formats a message as a readable line. The line of an event contains the paths of changed fields, but not their values, which may be
- * personal. The line of a status change contains the old and the new status, that of a dead letter the reason.
+ * personal.
  *
  * @param of Name of the topic, without the prefix.
  * @param statuses Status fields of the list whose status changes the topic contains; undefined for any other topic.
@@ -77,7 +77,7 @@ function textOf(
 
 /**
  * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the paths of
- * other changed fields without their values, which may be personal. Modification times are left out.
+ * other changed fields without their values, which may be personal.
  */
 export function changeLines(
   published: Published,
@@ -105,8 +105,8 @@ export function changeLines(
 }
 
 /**
- * Returns the path, as member names, from a record to the object or array that `table` calls `subject`. The path is empty if `subject` is
- * the name of the record itself. Returns `[subject]` if `table` has no such name.
+ * Returns the path, as member names, from a record to the object or array that `table` calls `subject`; empty for the record itself.
+ * Returns `[subject]` if `table` has no such name.
  */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];

@@ -1,14 +1,14 @@
 import type { InstanceLine } from './instance-process.ts';
 
 /**
- * The state of a fleet's demo, derived from the log lines of its instances. Each account is owned by the instance that claimed it last. An
- * account counts as served from its owner's `ready` line until the owner releases it, stops it (because its file has changed) or ends, or
- * until another instance claims it.
+ * The state of a fleet's demo, derived from the log lines of its instances: which instance owns each account, and which accounts are
+ * served.
  */
 export class FleetScene {
   readonly #accountCount: number;
   /** Instance that claimed each account last, by account. */
   readonly #owners = new Map<string, string>();
+  /** Accounts that are served: their owner has logged `ready` since it claimed them, and has not released or stopped them, or ended. */
   readonly #read = new Set<string>();
   #members = '';
 

@@ -32,11 +32,7 @@ const END_WITH_PARENT = new URL('../../dist/commands/end-with-parent.js', import
 /** How long an instance may take to hand over its accounts and end before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 25_000;
 
-/**
- * A child process that runs `cellarstream run`. It ends when this process ends, even by SIGKILL. It is in another process group, so that
- * Ctrl-C in the terminal reaches only the demo, which then stops the instances. If Ctrl-C reached an instance as well, it would get two
- * signals, and the second one would end it without a clean stop.
- */
+/** A child process that runs `cellarstream run`. It ends when this process ends, even by SIGKILL. */
 export class InstanceProcess {
   readonly ended: Promise<InstanceEnd>;
   readonly #child: ChildProcess;
@@ -47,6 +43,8 @@ export class InstanceProcess {
     onLine: (line: InstanceLine) => void,
   ) {
     const child = spawn(process.execPath, ['--import', END_WITH_PARENT, CLI, 'run'], {
+      // Detached, so that Ctrl-C reaches only the demo, which then stops the instances. A second signal would end an instance without a
+      // clean stop.
       ...{ env, cwd, detached: true },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });

@@ -16,8 +16,7 @@ export class LineWriter {
 
   /**
    * Adds a line to the current chunk. If that makes the chunk large enough, writes the chunk and returns a promise that resolves once it is
-   * written. A caller that awaits this promise keeps the buffered text small even if the stream's reader is slow. A smaller chunk is
-   * written in the next turn of the event loop, and the result is undefined.
+   * written; a caller that awaits it keeps the buffered text small. Otherwise returns undefined.
    */
   write(line: string): Promise<void> | undefined {
     this.#text += `${line}\n`;

@@ -49,9 +49,7 @@ type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
 type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
- * Returns hooks that log what a service does: problems at once, the progress of an initial snapshot every ten seconds, published events
- * once a minute, and problems of single records at most every ten seconds as one line with their number. The content of records is never
- * logged.
+ * Returns hooks that log what a service does. Frequent lines are limited to one in an interval. The content of records is never logged.
  *
  * @param lists The API's lists, from which log texts take the names of totals. Default: every total is called "the total".
  */
@@ -303,8 +301,8 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
 }
 
 /**
- * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that claiming a list that another instance has not
- * released is logged at level info, with a text for fleets.
+ * Returns the hooks of {@link logHooks} for an account of a fleet. Claiming a list that another instance has not released is logged at
+ * level info, with a text for fleets.
  */
 export function fleetAccountLogHooks(logger: LineLogger, lists: readonly ListDescription[]): Hooks {
   return {

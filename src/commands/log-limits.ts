@@ -14,8 +14,8 @@ export class LineLimit {
   }
 
   /**
-   * Returns whether a line about `name` is to be written: if there was none in the last interval, or if the line shows another `value` than
-   * the previous one. The caller then writes the line.
+   * Returns whether the caller is to write a line about `name`: there was none in the last interval, or the previous one had another
+   * `value`.
    */
   isDue(name: string, value?: unknown): boolean {
     const at = performance.now();
@@ -59,10 +59,9 @@ function countsFrom(since: number) {
 }
 
 /**
- * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name. The first item of a name,
- * or the first one after an interval without items, is passed at once with the count 1. Later calls of `emit` follow at intervals of at
- * least `everyMs`, with the newest item and the number of items since the previous call. Memory is bounded by the number of names. The
- * timers do not prevent the process from ending; items that are not emitted by then are dropped.
+ * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name: the first item at once,
+ * later ones at intervals of `everyMs` (ms), as the newest item and the number of items since the previous call. Items that are not emitted
+ * when the process ends are dropped.
  */
 export function coalesce<T>(
   everyMs: number,

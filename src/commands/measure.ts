@@ -12,9 +12,9 @@ import type { SettingsSource } from './one-account.ts';
 import { printLine, stdoutColors, tableLines } from './terminal.ts';
 
 /**
- * `cellarstream check --measure`: tests by read-only requests whether the API behaves as its description says. Prints a line for each
- * finding and each tested statement, then the property `measured` of the description. The lines before it are YAML comments, so the output
- * is a valid file for the setting `MEASURED`. Resolves to whether every list was measured and nothing in the description was refuted.
+ * `cellarstream check --measure`: tests by read-only requests whether the API behaves as its description says. Prints a file for the
+ * setting `MEASURED`, with the findings as YAML comments. Resolves to whether every list was measured and nothing in the description was
+ * refuted.
  */
 export async function measureCommand(source: SettingsSource, account?: string): Promise<boolean> {
   const config = oneAccount(source, account, ['api']);
@@ -52,8 +52,8 @@ function measuredLines({ date, lists }: Measured): string {
 }
 
 /**
- * Returns the name of a claim (a statement in a list's description that `check --measure` tests). For some claims it is followed by the
- * value in the description, such as `limit 1000`.
+ * Returns the name of a claim (a statement in a list's description that `check --measure` tests), for some claims with the value in the
+ * description, such as `limit 1000`.
  */
 function claimText(list: ListDescription, claim: Measurement['claim']): string {
   const values = {

@@ -71,8 +71,6 @@ export function replaySettings(
  * 3. Kafka has a fleet's topic under TOPIC_PREFIX: `<TOPIC_PREFIX>.<account>`.
  * 4. `account` is ACCOUNT_NAME: TOPIC_PREFIX.
  *
- * Case 3 does not find the topics of an account whose file sets another prefix. For such an account the user sets TOPIC_PREFIX.
- *
  * @throws CellarstreamError `SETTINGS` if no case applies.
  */
 export async function replayedPrefix(
@@ -83,6 +81,7 @@ export async function replayedPrefix(
   const { prefix } = topics;
   if (account === undefined || accountsDir !== undefined) return prefix;
   const { fleet } = topicNames(prefix);
+  // For an account whose file sets another prefix, the user has to set TOPIC_PREFIX.
   if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw usageError(

@@ -27,16 +27,15 @@ export interface ResyncFlags {
 }
 
 /**
- * How long the command waits for acknowledgements before it prints a line, in ms. The line says that no service has acknowledged the
- * request, or which lists are not acknowledged yet. A running service acknowledges a request for a single order sooner.
+ * How long the command waits for acknowledgements before it prints that some are missing, in ms. A running service acknowledges a request
+ * for a single order sooner.
  */
 const SILENCE_MS = 10_000;
 const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the service carries it out when it reads it`;
 
 /**
- * `cellarstream resync`: writes a request to the signals topic and waits until the service has acknowledged it for each resource. Prints
- * each acknowledgement to stdout as a JSON line. Resolves to whether everything was published. With `--no-wait`, resolves to true as soon
- * as the request is written.
+ * `cellarstream resync`: writes a request to the signals topic, and prints each acknowledgement of the service to stdout as a JSON line.
+ * Resolves to whether everything was published. With `--no-wait`, resolves to true once the request is written.
  */
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const source = processSource();

@@ -9,14 +9,14 @@ import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 
 /**
- * Maximum age of the newest message in the ledger topic, in ms by the broker's clock. If it is older, no instance is running, since a
- * running instance declares its requests there. Then the ledger need not be observed.
+ * Maximum age of the newest message in the ledger topic, in ms. If it is older, no instance is running, since a running instance declares
+ * its requests there.
  */
 const STALE_LEDGER_MS = 10 * 60_000;
 
 /**
  * Returns the instance that serves the account; undefined if none is detected. The account's ledger is observed for several seconds, so an
- * instance that polls rarely may be missed ({@link findActiveInstance}). `onWatch` is called before the observation begins.
+ * instance that polls rarely may be missed. `onWatch` is called before the observation begins.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
  */

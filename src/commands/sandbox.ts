@@ -27,9 +27,8 @@ export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
 }
 
 /**
- * Returns lines that explain how to run the service against the sandbox: settings in the format of `.env`. With `accountsDir` they are the
- * settings of a fleet that serves all accounts; without it, those of a service for the first account, and the API keys of the others as
- * comments.
+ * Returns settings, in the format of `.env`, to run the service against the sandbox: with `accountsDir` those of a fleet for all accounts,
+ * otherwise those for the first account, with the API keys of the others as comments.
  */
 function howToUse({ url, apiKey, accounts }: Sandbox, accountsDir: string | undefined): string {
   const lines = [`API_BASE_URL=${url}`];

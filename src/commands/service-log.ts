@@ -29,8 +29,8 @@ export function logOperations(logger: LineLogger): (error: unknown) => void {
 const CHECK_EVERY_MS = 1_000;
 
 /**
- * Logs whether the service is ready: at the first check, when it becomes ready, when it stops being ready, and when the causes of its not
- * being ready change. Logs until the returned subscription is unsubscribed.
+ * Logs whether the service is ready: at the first check, and when the causes of its not being ready change. Logs until the returned
+ * subscription is unsubscribed.
  */
 export function logReadiness(
   logger: LineLogger,

@@ -9,8 +9,8 @@ import type { Retry } from '../streams/flow/backoff.ts';
 
 export interface AcksOptions<A> {
   /**
-   * The wait for the service's acknowledgements ends when this observable emits for the first time. A value emitted before the wait begins
-   * counts only if the observable replays it.
+   * Ends the wait for the service's acknowledgements with its first value. A value emitted before the wait counts only if the observable
+   * replays it.
    */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;
@@ -18,9 +18,8 @@ export interface AcksOptions<A> {
 }
 
 /**
- * Sends a request to the running service. Resolves to a function that collects the acknowledgements of the request: one for each of its
- * lists. The collecting function resolves once all have arrived or `over$` has emitted. Its result contains the received acknowledgements,
- * by list.
+ * Sends a request to the running service. Resolves to a function that collects the acknowledgements of the request, by list, until all have
+ * arrived or `over$` has emitted.
  */
 export async function sendRequest<R extends CertifyRequest | ResyncRequest>(
   topic: SignalTopic,

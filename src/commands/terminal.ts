@@ -41,8 +41,8 @@ export class ProgressLine {
   #isShown = false;
   #writtenAt = -Infinity;
   /**
-   * The work whose progress is displayed: its label (`what`), when it was first displayed (`at`, monotonic, in ms), and its count at that
-   * time (`done`). Undefined before the first call of `progress`.
+   * The work whose progress is displayed: its label (`what`), when it was first displayed (`at`, monotonic, in ms), and its count then
+   * (`done`). Undefined before the first call of `progress`.
    */
   #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
 

@@ -90,13 +90,7 @@ function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
   return all.filter((each) => each !== undefined);
 }
 
-/**
- * Returns remarks on a certificate, such as `3 too large to publish`: one for each kind of exception that occurs in it.
- *
- * - Records that are not in the topic: without a usable key, too large, or left out.
- * - Records that are still in the topic although they are missing in the list, because their deletions are held back.
- * - Undecided keys: it is uncertain what the current state of their records is.
- */
+/** Returns remarks on a certificate, such as `3 too large to publish`: one for each kind of exception that occurs in it. */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;
   const named = undecided_keys.slice(0, 3).join(', ');

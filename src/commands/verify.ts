@@ -128,11 +128,8 @@ async function freshCertificates(
 }
 
 /**
- * Resolves to the newest certificate of each list (count and digest of the list's live keys); undefined for a list without one. Reads the
- * certificates repeatedly until they are at least as new as the acknowledged ones (`acks`), or until `deadline$` emits.
- *
- * An acknowledged certificate may not be readable at once: committed messages become readable only after earlier open transactions on the
- * same partition have ended.
+ * Resolves to the newest certificate of each list; undefined for a list without one. Reads the certificates repeatedly until they are at
+ * least as new as the acknowledged ones (`acks`), or until `deadline$` emits.
  */
 function newestOnceReadable(
   kafka: Kafka,
@@ -148,6 +145,7 @@ function newestOnceReadable(
     );
   return lastValueFrom(
     defer(() => newestCertificates(kafka, topic, lists)).pipe(
+      // Committed messages become readable only after earlier open transactions on the same partition have ended.
       repeat({ delay: () => timer(CHECK_EVERY_MS).pipe(takeUntil(deadline$)) }),
       takeWhile((newest) => !isReadable(newest), true),
     ),
@@ -164,10 +162,7 @@ async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<voi
   throw missingTopicError(topics[0]!, 'check TOPIC_PREFIX and --account');
 }
 
-/**
- * Returns an observable that emits when the command must stop waiting for certificates: after this many seconds, or when the process gets a
- * signal to stop, such as SIGINT.
- */
+/** Returns an observable that emits when the command must stop waiting: after this many seconds, or at a signal to stop, such as SIGINT. */
 function inTime(seconds: number): Observable<unknown> {
   const over$ = new ReplaySubject<unknown>(1);
   merge(stopSignals(), timer(seconds * 1_000)).subscribe(over$);

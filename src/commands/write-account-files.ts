@@ -4,10 +4,10 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Sandbox } from '../sandbox/index.ts';
 
 /**
- * Writes a file `<account>.env` for each account of a sandbox, in the format of `ACCOUNTS_DIR`. Existing files with the same content stay;
- * if one has other content, nothing is written.
+ * Writes a file `<account>.env` for each account of a sandbox, in the format of `ACCOUNTS_DIR`. If a file exists with other content,
+ * nothing is written.
  *
- * @throws CellarstreamError `SETTINGS`: its message names the file with other content, or contains the file system's error.
+ * @throws CellarstreamError `SETTINGS` if a file exists with other content, or files can't be read or written.
  */
 export async function writeAccountFiles(
   dir: string,

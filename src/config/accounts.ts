@@ -10,8 +10,8 @@ import { overlaid, settingsFileText, settingTexts } from './setting-texts.ts';
 import { settingsFor } from './settings.ts';
 
 /**
- * Sources of the accounts' settings: the folder of account files, which `config` names, and the environment and `.env` for settings that an
- * account's file does not set.
+ * Sources of the accounts' settings: the folder of account files (in `config`), and the environment and `.env` for what an account's file
+ * does not set.
  */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -30,8 +30,7 @@ export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>):
 const ACCOUNT_FILE = /^(?!\.)(?<account>.+)\.env$/;
 
 /**
- * Returns the names of the accounts that have a file in the folder, sorted. Other files are ignored, and so are files whose name begins
- * with a dot.
+ * Returns the names of the accounts that have a file in the folder, sorted.
  *
  * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */
@@ -51,7 +50,7 @@ export function accountNames(folder: string): readonly string[] {
 
 /**
  * Loads the configuration of one account. The account's file takes precedence over the environment. The account's topics are under
- * `<prefix>.<account>` unless the file sets `TOPIC_PREFIX`, and its state is in a folder named after the account.
+ * `<prefix>.<account>` unless the file sets `TOPIC_PREFIX`.
  *
  * @param needs Groups whose required settings must be set.
  * @throws CellarstreamError `SETTINGS`, whose message begins with the name of the file.
@@ -112,9 +111,8 @@ export type AccountConfig = ConfigWith<(typeof NEEDS)[number]>;
 export type AccountFile = { readonly config: AccountConfig } | { readonly error: unknown };
 
 /**
- * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. An account gets an error if an account
- * before it has the same credentials at the same base URL, or the same topic prefix: the two would each use the API key's whole quota, or
- * publish different records under equal keys.
+ * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. An account gets an error, too, if an
+ * account before it has the same credentials at the same base URL, or the same topic prefix.
  *
  * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */
@@ -141,6 +139,7 @@ function expectUnique(config: AccountConfig, owners: Map<string, string>): Accou
   const { account, api, topics, description } = config;
   const [credential] = credentialsIn(description.auth);
   const setting = credential === undefined ? 'API_BASE_URL' : CREDENTIALS[credential];
+  // Two accounts with an equal value would each use the API key's whole quota, or publish different records under equal keys.
   const own = { [setting]: credentialText(api), TOPIC_PREFIX: topics.prefix };
   for (const [setting, value] of Object.entries(own)) {
     const other = owners.get(`${setting} ${value}`);

@@ -11,11 +11,8 @@ export interface ClientCertificateSettings {
 }
 
 /**
- * Returns reasons why a client certificate can't be used. Returns none if no setting of the certificate is set.
- *
- * - Only one of the certificate and its private key is set, or only the private key's password.
- * - The private key can't be read or decrypted, or belongs to another certificate.
- * - The certificate is expired or not yet valid.
+ * Returns problems with a client certificate and its private key, such as an expired certificate or a missing key. Returns none if no
+ * setting of the certificate is set.
  */
 export function clientCertificateProblems(
   texts: SettingTexts,

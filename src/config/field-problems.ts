@@ -40,10 +40,7 @@ export function piiItem({ resource, path }: FieldPointer): string {
 
 /**
  * Returns the problems, other than of syntax, with the settings that name fields (`PII_DROP`, `PII_MASK`, `PII_HMAC`, `VOLATILE_FIELDS`):
- *
- * - a setting names a field that the service itself needs, such as a key or a date;
- * - two `PII_` settings name the same field, or a field and a part of it;
- * - a field to be masked or hashed is not text.
+ * fields that the service itself needs, fields in two `PII_` settings, and fields to be masked or hashed that are not text.
  */
 export function fieldProblems(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const { schema } = settingsFor(description);
@@ -78,8 +75,8 @@ function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): str
 }
 
 /**
- * Returns advice against naming a field in a setting if the service itself depends on the field: a key, a date, a status, or a field that
- * identifies elements of an array. Undefined if it does not.
+ * Returns advice against naming a field in a setting if the service itself depends on the field, as on a key or a date; otherwise
+ * undefined.
  *
  * @param but Consequence that the advice states, such as `it can't be hidden`.
  */

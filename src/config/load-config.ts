@@ -28,8 +28,8 @@ export interface ConfigOptions<N extends Need> {
  * Reads the settings from the environment, and from `.env` those that the environment does not set. An empty value counts as unset. A
  * secret may be stored in a file: set `<name>_FILE` to the path of that file.
  *
- * @throws CellarstreamError `SETTINGS`, with one line for each problem. If the API's description has mistakes, only these are reported,
- * each with its line and column in the file. No line contains the value of a secret, an address, or the content of a secret's file.
+ * @throws CellarstreamError `SETTINGS`, with one line for each problem. No line contains the value of a secret, an address, or the content
+ * of a secret's file.
  *
  * @example
  * ```ts
@@ -50,6 +50,7 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const { env, cwd, needs = [], sharedPrefix } = options;
   const problems: SettingProblem[] = [];
   const texts = settingTexts(env, cwd, problems);
+  // Throws if the description has mistakes: then only these are reported.
   const description = options.description ?? descriptionOf(options, texts);
   const parsed = settingsFor(description).schema.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {

@@ -94,8 +94,8 @@ export const resources = (lists: readonly string[]) =>
   });
 
 /**
- * Syntax of a field: a list's name and field names, joined by dots. Rejects spellings that would silently match no field: a space next to a
- * dot, and path syntax of other languages, such as `[0]`, `.0.`, `/` and `*`.
+ * Syntax of a field: a list's name and field names, joined by dots. Rejects spellings that would silently match no field, such as array
+ * indexes or a space next to a dot.
  */
 const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 
@@ -121,8 +121,8 @@ export function fieldExamples([list]: readonly string[], quote = ''): string {
 }
 
 /**
- * Syntax of a field: a list's name, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field:
- * array indexes, spaces next to a slash, and path syntax of other languages.
+ * Syntax of a field: a list's name, a colon and a JSON Pointer. Rejects spellings that would silently match no field, such as array indexes
+ * or a space next to a slash.
  */
 const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
 
@@ -196,11 +196,9 @@ export const privateKey = secretText(
   ),
 );
 
-/**
- * Parser of the key of the HMAC. A key of fewer than 16 characters could be guessed, which would reveal the hidden values. Empty text is
- * accepted here: `settingTexts` reports an empty file.
- */
+/** Parser of the key of the HMAC. A key of fewer than 16 characters could be guessed, which would reveal the hidden values. */
 export const hmacKey = secretText(
+  // Empty text is accepted here: `settingTexts` reports an empty file.
   text.regex(/^(.{16,})?$/s, 'must be 16 characters or more, and random'),
 );
 

@@ -66,8 +66,7 @@ const REGISTRY_LOGINS: readonly Name[] = [
 ];
 
 /**
- * Returns problems between settings: a setting is set without another setting that it requires, two settings contradict each other, or a
- * setting names a field that is unsuitable for its purpose, such as a key field that would be hidden.
+ * Returns problems between settings, such as a setting without another one that it requires, or two settings that contradict each other.
  */
 function contradictions(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const [login, ...otherLogins] = REGISTRY_LOGINS.filter((name) => texts[name] !== undefined);

@@ -43,9 +43,8 @@ export function unreadable(error: unknown): string {
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
 /**
- * Returns the text of all settings. Files are read, among them the `*_FILE` files of secrets, and empty values are left out. Adds to
- * `problems` each file that can't be read, each file other than PEM that is not UTF-8, each empty file of a secret, and each secret set
- * both directly and by `*_FILE`.
+ * Returns the text of all settings that are not empty, including the content of the files of secrets and certificates. Adds to `problems`
+ * each file that can't be read or used, and each secret set both directly and by `*_FILE`.
  */
 export function settingTexts(
   env: SettingTexts,
@@ -131,9 +130,8 @@ const SAVE_AS =
   'save the file as UTF-8 without a byte order mark (in Windows PowerShell: Out-File -Encoding ascii, if all characters are ASCII)';
 
 /**
- * Decodes a settings file: `.env`, an account's file, a secret, certificates. A UTF-8 byte order mark, as Windows editors write one, is
- * dropped. UTF-16, which Windows PowerShell writes with `>`, and other encodings are refused: decoding them as UTF-8 would yield a wrong
- * secret.
+ * Decodes a settings file: `.env`, an account's file, a secret, certificates. Encodings other than UTF-8 are refused, because decoding them
+ * as UTF-8 would yield a wrong secret.
  *
  * @returns The text or, if the file is not UTF-8, advice that continues a line beginning with the setting's name.
  */

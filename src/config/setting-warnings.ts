@@ -17,8 +17,7 @@ const SPACED =
   'begins or ends with a space, or contains a line break: it is sent unchanged, so remove the white space unless it is part of the secret';
 
 /**
- * Returns warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text,
- * an unknown name, a value in quotes, white space at either end of a secret.
+ * Returns warnings about settings that are allowed but may be mistakes, such as a value in quotes, or a secret sent in clear text.
  *
  * @param source Where the settings of `config` were read from.
  */
@@ -104,11 +103,9 @@ function apiWarnings(
 /** Phrase for the secrets exchanged with an OAuth 2 token endpoint, used in warnings. */
 const CLIENT_SECRETS = 'the client secret and the tokens';
 
-/**
- * Returns warnings about PLAIN and OAUTHBEARER logins without TLS at brokers on other machines, and about a token endpoint without TLS. The
- * other mechanisms need no warning: SCRAM does not reveal the password, and MSK with IAM requires TLS.
- */
+/** Returns warnings about PLAIN and OAUTHBEARER logins without TLS at brokers on other machines, and about a token endpoint without TLS. */
 function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
+  // SCRAM does not reveal the password, and MSK with IAM requires TLS.
   if (sasl?.mechanism !== 'plain' && sasl?.mechanism !== 'oauthbearer') return [];
   const isPlain =
     !ssl && brokers.some((broker) => !isLoopback(broker.replace(/:\d+$/, '').toLowerCase()));

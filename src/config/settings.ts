@@ -49,7 +49,7 @@ export interface AboutSetting {
   readonly secret?: string;
   /**
    * Present only for settings that a command can require. `in`: the group that requires this setting. `advice`: the part of the error
-   * message that explains a missing value. If a description file uses the setting, the message names the place in that file instead.
+   * message that explains a missing value.
    */
   readonly needed?: { readonly in: Need; readonly advice?: string };
 }
