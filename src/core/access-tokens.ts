@@ -108,8 +108,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the promise of the token request in flight, or sends a request. Within {@link PAUSE_MS} after a failed request, rejects with its
-   * error.
+   * Returns the promise of the token request in flight, or sends a request. Within {@link PAUSE_MS} after a failed request, rejects with
+   * its error.
    */
   #requested(): Promise<CachedToken> {
     if (this.#answer) return this.#answer;
