@@ -63,9 +63,7 @@ export type ErrorCode =
   | 'REGISTRY_UNREACHABLE'
   /** The schema registry refused a schema or the credentials of this client, or does not have a schema that is needed. */
   | 'REGISTRY_REFUSED'
-  /**
-   * A TLS connection to a server is impossible with these settings, for example because an unknown authority signed its certificate.
-   */
+  /** A TLS connection to a server is impossible with these settings, for example because an unknown authority signed its certificate. */
   | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'

@@ -66,9 +66,7 @@ interface KafkaServerOptions {
   readonly launch: KafkaLaunch;
 }
 
-/**
- * Describes how to run a Kafka node. Its ports are, in order: the listener BROKER, the controller, and {@link KafkaLaunch.listeners}.
- */
+/** Describes how to run a Kafka node. Its ports are, in order: the listener BROKER, the controller, and {@link KafkaLaunch.listeners}. */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
