@@ -30,8 +30,8 @@ interface CertificatesSource {
 /** Options that say where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
 export interface CertificatesOptions {
   /**
-   * Topic in which the certificates of full scans are published. Default `<prefix>.certificates`, with the prefix of the list's topic. In a
-   * fleet, set this option: its certificates are in `<fleet's prefix>.certificates`.
+   * Topic with the certificates of the list. Default `<prefix>.certificates`, with the prefix of the list's topic. In a fleet, set it to
+   * `<fleet's prefix>.certificates`.
    */
   readonly topic?: string;
   /** Account that the list belongs to. Required in a fleet; by default, certificates of any account match. */
@@ -71,7 +71,7 @@ export interface OpenedCertificates {
 }
 
 /**
- * Begins reading a list's certificates: returns the newest one, and the offset from which {@link certificatesSince} continues.
+ * Returns a list's newest certificate, and the offset from which {@link certificatesSince} continues.
  *
  * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */
@@ -126,10 +126,7 @@ export async function newestCertificates(
   return (await newestOf(kafka, topic, lists)).newest;
 }
 
-/**
- * Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards from its end, since the newest
- * certificates are usually close to it.
- */
+/** Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards from its end. */
 async function newestOf(
   kafka: Kafka,
   topic: string,
@@ -172,8 +169,7 @@ function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>)
 }
 
 /**
- * Maximum number of certificates (published count and digest of a list's live keys) that wait until the consumer has read the events before
- * them. If there are more, the oldest is dropped and never passed to the consumer.
+ * Maximum number of certificates that wait until the consumer has read the events before them. If there are more, the oldest is dropped.
  */
 const MAX_PENDING = 1_000;
 
@@ -185,8 +181,7 @@ export class CertificateWatermarks {
 
   /**
    * @param from Offset of the first message that the consumer reads, by partition.
-   * @param onPassed Called once with each certificate, when the consumer has read all events that the certificate describes. Not called
-   * with certificates that `MAX_PENDING` drops.
+   * @param onPassed Called with a certificate once the consumer has read all events that the certificate describes.
    */
   constructor(from: Offsets, onPassed: (published: PublishedCertificate) => void) {
     this.#next = new Map(from);
@@ -200,8 +195,8 @@ export class CertificateWatermarks {
   }
 
   /**
-   * Registers that the consumer has read every message of the partition before offset `next`. Reports the certificates of full scans whose
-   * offsets the consumer has now reached in every partition, so that its data can be compared with them.
+   * Registers that the consumer has read every message of the partition before offset `next`. Calls `onPassed` with each certificate whose
+   * offsets the consumer has now reached in all partitions.
    */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);

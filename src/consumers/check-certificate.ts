@@ -24,8 +24,7 @@ export interface CheckedPartition {
   readonly position: number;
   readonly certified: TallyText;
   /**
-   * Count and digest of the keys that are live (not deleted) at `position` according to the events that the consumer has read. Undefined if
-   * the consumer does not have count and digest at `position`.
+   * Count and digest of the live (not deleted) keys at `position`, from the events that the consumer has read. Undefined if not available.
    */
   readonly found: TallyText | undefined;
   /** Human-readable reason why the partition does not agree or was not checked; undefined if it agrees. */
@@ -46,10 +45,7 @@ export interface CheckedCertificate extends PublishedCertificate {
 /** Properties of a topic that decide whether a certificate can be compared with its events. */
 export interface CertifiedTopic {
   readonly bounds: ReadonlyMap<number, Bounds>;
-  /**
-   * The topic's `min.compaction.lag.ms`: compaction removes no message that is younger than this. `Infinity` if the topic is not compacted;
-   * 0 if this client may not read the topic's settings.
-   */
+  /** Minimum age of a message, in ms, before compaction may remove it. `Infinity` if the topic is not compacted, 0 if unknown. */
   readonly compactionLagMs: number;
 }
 
@@ -67,11 +63,7 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
-/**
- * Returns the minimum age, in ms, at which compaction may remove an event of the topic: the topic's `min.compaction.lag.ms`, or `Infinity`
- * if the topic is not compacted. Returns 0 if the broker does not let this client read the topic's settings: then {@link whyUncheckable}
- * accepts no certificate.
- */
+/** Returns the topic's `min.compaction.lag.ms`: `Infinity` if the topic is not compacted, 0 if this client may not read its settings. */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   const LAG = 'min.compaction.lag.ms';
   try {
@@ -79,6 +71,7 @@ async function lagOf(kafka: Kafka, topic: string): Promise<number> {
     if (!settings.get('cleanup.policy')?.includes('compact')) return Infinity;
     return Number(settings.get(LAG) ?? 0);
   } catch (error) {
+    // With 0, `whyUncheckable` accepts no certificate.
     if (error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED') return 0;
     throw error;
   }
@@ -98,17 +91,14 @@ export function whyUncheckable(
   return "the certificate is older than the topic's min.compaction.lag.ms: events that it counts may have been compacted away";
 }
 
-/**
- * Verdict on a partition for which the consumer has no count and digest at the certificate's offset, and the reason. The verdict is
- * `disagrees` if the reason is that events are missing; otherwise it is `not checked`.
- */
+/** Reason why a partition can't be compared with a certificate, and the verdict: `disagrees` if events are missing, else `not checked`. */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
 }
 
 /**
- * Compares a topic's live keys with a certificate: for each partition, their count and digest at the offset that the certificate states.
+ * Compares the live keys of each partition with a certificate, by count and digest.
  *
  * @param found Returns count and digest of a partition's live keys after all events before the offset `position`, or why they are not
  * available.
@@ -157,21 +147,20 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * Count and digest of the live keys after each recent event, by partition and in offset order. They are stored because a certificate
-   * states them for an earlier offset, and may arrive after later events have been read. At first, each partition has one entry without
-   * live keys, for the time before its first event.
+   * Count and digest of the live keys after each recent event, by partition and in offset order. They are compared with late certificates.
    */
   readonly #recent: Map<number, TallyAt[]>;
 
   /**
-   * @param topic Properties of the topic, requested before its first event is read. Events have to be passed to `apply` from the first
-   * offset of each partition in `topic.bounds` on.
+   * @param topic Properties of the topic, requested before its first event is read. All events from the first offsets in `topic.bounds` on
+   * have to be passed to `apply`.
    */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
     this.#recent = new Map(
       [...topic.bounds].map(([partition, { low }]) => [
         partition,
+        // No keys are live before the first event.
         [{ next: Number(low), tally: new KeyTally() }],
       ]),
     );
@@ -190,7 +179,7 @@ export class TableCheck {
    * Compares the keys that were live (not deleted) at the certificate's offsets with the certificate, by count and digest.
    *
    * @param published A certificate; all events before its offsets must have been passed to `apply`.
-   * @param now Current time in epoch ms. A certificate older than the topic's `min.compaction.lag.ms` is not compared.
+   * @param now Current time in epoch ms.
    */
   judge(published: PublishedCertificate, now: number): CheckedCertificate {
     return checkCertificate(published, this.#topic, now, (partition, position) => {
@@ -206,8 +195,8 @@ const POSITION_TOO_OLD: TallyUnavailable = {
 };
 
 /**
- * Minimum number of recent events of each partition that {@link TableCheck} remembers. For each, it stores count and digest of the live
- * keys after the event. If it is too small, a certificate that arrives late is `not checked`. If it is too large, memory is wasted.
+ * Minimum number of recent events of each partition for which {@link TableCheck} stores count and digest. If it is too small, late
+ * certificates are `not checked`; if it is too large, memory is wasted.
  */
 const MIN_RETAINED = 10_000;
 

@@ -31,8 +31,8 @@ export class MessageReader<T> {
   }
 
   /**
-   * Fetches the schemas of these messages that are not cached yet. A malformed message or an unusable schema causes an error only in
-   * {@link read}, so that the messages before it can be delivered first.
+   * Fetches the schemas of these messages that are not cached yet. Malformed messages and unusable schemas cause errors only in
+   * {@link read}.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed; otherwise `REGISTRY_REFUSED` or `TLS_REFUSED`.
    */
@@ -58,7 +58,7 @@ export class MessageReader<T> {
   }
 
   /**
-   * Decodes a message that was passed to {@link prepare} before, which fetches the schema of its value.
+   * Decodes a message that was passed to {@link prepare} before.
    *
    * @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context.
    */

@@ -7,11 +7,9 @@ import type { EventSummary } from './live-key-tracker.ts';
 /**
  * Verdict on a row (key and sequence) of a consumer's copy of a list:
  *
- * - `right`: the certificate counts the record with the row's sequence, or a later event with this sequence created or changed the record.
- * - `stale`: the row has another sequence, but the certificate counts the record, or a later event created or changed it.
- * - `too many`: the certificate does not count the record, and no later event created or changed it. Also: an earlier row has the same key.
- *
- * A row whose record was deleted after the certificate is not `too many`: the copy may not have read the deletion yet.
+ * - `right`: the row has the record's sequence at the certificate's offset, or that of a later event that created or changed the record.
+ * - `stale`: the row has another sequence of the record.
+ * - `too many`: the record did not exist at the certificate's offset and was not written later, or an earlier row has the same key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 
@@ -25,16 +23,15 @@ export interface CheckedEvent {
 }
 
 /**
- * Flags of a key in `#laterKeys`, for the events at or after the certificate's offset. `WRITTEN`: one of them created or changed the key's
- * record. `DELETED`: one of them deleted it.
+ * Flags of a key in `#laterKeys`: an event at or after the certificate's offset created or changed the record (`WRITTEN`) or deleted it
+ * (`DELETED`).
  */
 const WRITTEN = 1;
 const DELETED = 2;
 
 /**
- * Compares a copy of a list (key and sequence of each record) with a certificate and the events published after it. The topic's events must
- * be passed in first, then the rows of the copy. A copy may be ahead of the certificate: a row may have the sequence of a later event, and
- * a record that a later event deleted may be missing.
+ * Compares a copy of a list (key and sequence of each record) with a certificate. All events of the topic must be passed in first, then the
+ * rows of the copy. The copy may be newer than the certificate.
  */
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
@@ -50,10 +47,7 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
-  /**
-   * Count and digest of each partition's keys that are live (not deleted) at the certificate's offset. Valid after all of the topic's
-   * events have been passed to `event`.
-   */
+  /** Count and digest of each partition's live keys at the certificate's offset. Valid once all events have been passed to `event`. */
   get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }
@@ -79,13 +73,14 @@ export class CopyCheck {
     const certified = this.#certified.sequences.get(hash);
     if (sequence === certified) return 'right';
     if (this.#laterEvents.get(eventHash(key, sequence)) !== undefined) return 'right';
+    // A record that was deleted after the certificate is known, too: the copy may not have read the deletion yet.
     const isKnown = certified !== undefined || (this.#laterKeys.get(hash) ?? 0) & WRITTEN;
     return isKnown ? 'stale' : 'too many';
   }
 
   /**
-   * Returns the number of records that the copy lacks: the certificate counts them, no later event deleted them, and no row has their key.
-   * Must be called after all rows have been passed to `row`.
+   * Returns the number of records that the copy lacks, although they existed at the certificate's offset and were not deleted later. Must
+   * be called after all rows have been passed to `row`.
    */
   missing(): number {
     let missing = 0;
@@ -96,8 +91,8 @@ export class CopyCheck {
   }
 
   /**
-   * Whether the copy lacks the record with this key: the certificate counts the record, no later event deleted it, and no row has its key.
-   * Must be called after all rows have been passed to `row`.
+   * Whether the copy lacks the record with this key, although it existed at the certificate's offset and was not deleted later. Must be
+   * called after all rows have been passed to `row`.
    */
   isMissing(key: string): boolean {
     const hash = hash64(key);
@@ -105,9 +100,9 @@ export class CopyCheck {
   }
 
   /**
-   * Whether the copy lacks a record that is live at the certificate's offsets: no row has its key, and no later event deleted it.
+   * Whether no row of the copy has this key, and no later event deleted its record.
    *
-   * @param hash Hash of a key that is live at the certificate's offsets.
+   * @param hash Hash of a key that is live at the certificate's offset.
    */
   #isMissing(hash: ReturnType<typeof hash64>): boolean {
     const isDeleted = ((this.#laterKeys.get(hash) ?? 0) & DELETED) !== 0;

@@ -17,7 +17,7 @@ import type { WorkOutcome } from './keyed-work.ts';
 
 /**
  * Application code that processes an event. The event counts as handled once the returned promise resolves or the returned Observable
- * completes; if nothing is returned, once the function returns.
+ * completes; without either, once the function returns.
  */
 export type Handler<T, R> = (event: Consumed<T>) => ObservableInput<R> | void;
 
@@ -47,8 +47,7 @@ export interface GroupRetry extends Retry {
 export interface RetryOptions {
   /**
    * Maximum number of handler calls for one event, the first included: an integer, at least 1. Default 5. If the last call fails, the event
-   * is written to the dead letters or, without them, the Observable errors. The count restarts if the event is delivered again after a
-   * rebalance or a failed commit.
+   * is written to the dead letters or, without them, the Observable errors.
    */
   readonly tries?: number;
   /**
@@ -82,8 +81,8 @@ interface HandlingHooks {
 }
 
 /**
- * Makes one attempt to handle a message. Emits the outcome; completes without one if `halt$` emits during a pause before a retried call to
- * Kafka or the registry. A running handler is not interrupted.
+ * Makes one attempt to handle a message and emits the outcome. Completes without an outcome if `halt$` emits during a pause between calls
+ * to Kafka or the registry.
  */
 export type Handling<T, R> = (
   partition: number,
@@ -93,13 +92,12 @@ export type Handling<T, R> = (
 ) => Observable<WorkOutcome<Handled<T, R>>>;
 
 /**
- * Returns a function that makes one attempt to handle a message: decodes it and calls the handler. Possible results:
+ * Returns a function that makes one attempt to handle a message: decodes it and calls the handler.
  *
  * - If the handler succeeds, the message is done.
- * - If the handler fails, the outcome is a retry after a pause: a random fraction of a bound that doubles with each attempt.
- * - If the handler's last attempt fails, or the message can't be decoded, the message is written to the dead letters and is done. Without
- *   dead letters, the Observable errors with the handler's error or with `VALUE_UNREADABLE`.
- * - After a temporary failure of Kafka or the registry, the call to it is retried without limit. After a final one, the Observable errors.
+ * - If the handler fails, the outcome is a retry after a random pause.
+ * - If the last attempt fails, or the message can't be decoded, it is written to the dead letters. Without them, the Observable errors.
+ * - If Kafka or the registry fails temporarily, the call to it is repeated without limit.
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;
@@ -151,15 +149,12 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Throws the error for a message that could not be decoded.
- *
- * - If the registry refused the message's schema id, but has a schema of the topic: `VALUE_UNREADABLE`, because only this message is
- *   unreadable.
- * - Otherwise: `error` itself. If the registry has no schema of the topic, it may be the wrong registry. `VALUE_UNREADABLE` would then turn
- *   every message into a dead letter.
+ * Throws the error for a message that could not be decoded: `VALUE_UNREADABLE` if the registry refused the message's schema id but has a
+ * schema of the topic, otherwise `error` itself.
  */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
+  // A registry without a schema of the topic may be the wrong one: `VALUE_UNREADABLE` would turn every message into a dead letter.
   if (!refused || (await registry.latest(valueSubject(topic))) === undefined) throw error;
   throw new CellarstreamError('VALUE_UNREADABLE', error.message, { cause: error });
 }

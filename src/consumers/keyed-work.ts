@@ -12,8 +12,7 @@ interface KeyedWorkItems<E, R> {
   /** Returns an item's key. Items with equal keys are processed one after the other, in order; items with a null key count as equal. */
   readonly keyOf: (item: E) => string | null;
   /**
-   * Processes an item once; the last value emitted is the outcome. If the Observable completes without a value, because `halt$` interrupted
-   * the work, the item stays undone. An error stops the whole batch.
+   * Processes an item once. The last value emitted is the outcome; without a value, the item stays undone. An error stops the whole batch.
    *
    * @param tries Number of attempts at this item, including this one.
    */
@@ -31,11 +30,7 @@ interface CompletedItem<E, R> {
 
 /**
  * Processes a batch and emits each item when it is done. Items with different keys are processed concurrently, items with the same key in
- * order.
- *
- * - Completes when all items are done.
- * - After `halt$` has emitted, no further item is started. Completes once no item is in progress.
- * - After an error, no further item is started. Emits the error once no item is in progress.
+ * order. After `halt$` or an error, no further item is started, and the Observable ends once no item is in progress.
  */
 export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
@@ -96,9 +91,8 @@ class Slots {
  * The processing of one batch. An item passes through these states:
  *
  * - Waiting: an earlier item with the same key is not done yet.
- * - Ready: all earlier items with the same key are done. The ready item that is earliest in the batch is started first, so that the low
- *   watermark advances.
- * - In progress: the item holds a slot, until it is done or paused.
+ * - Ready: all earlier items with the same key are done. The ready item that is earliest in the batch is started first.
+ * - In progress: the item holds a slot.
  * - Paused before a retry: the item holds no slot. After the pause it is ready again.
  *
  * After a halt or an error, only items in progress are finished.

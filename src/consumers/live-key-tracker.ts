@@ -27,8 +27,8 @@ export class LiveKeyTracker {
   readonly #tallies = new Map<number, KeyTally>();
 
   /**
-   * Updates the live keys and the partition's count and digest for the next event of a partition. An event for a live key is ignored if its
-   * `sequence` is not higher than that of the key's newest event: it is a duplicate, or was written by a fenced writer.
+   * Updates the live keys, count and digest for the next event of a partition. Ignores an event whose `sequence` is not higher than that of
+   * the live key's newest event.
    *
    * @param event Null for a tombstone.
    */
@@ -36,6 +36,7 @@ export class LiveKeyTracker {
     const hash = hash64(key);
     const known = this.#sequences.get(hash);
     const sequence = event?.source.sequence ?? Infinity;
+    // Such an event is a duplicate, or was written by a fenced writer.
     if (known !== undefined && sequence <= known) return;
     const tally = this.tally(partition);
     if (known !== undefined) tally.remove(key, known);
@@ -64,9 +65,7 @@ const FIRST_SLOTS = 1_024;
 const FULLEST = 0.6;
 
 /**
- * Maps 64-bit hashes to numbers. The table uses open addressing in typed arrays, whose memory `--max-old-space-size` does not limit. A
- * million keys take 34 MB; a Map of short strings would take 54 MB of the heap. The probability that any two of a million keys have the
- * same hash is one in thirty million.
+ * Maps 64-bit hashes to numbers, by open addressing in typed arrays. A million keys take 34 MB; a Map of short strings would take 54 MB.
  */
 export class KeyTable {
   #high = new Uint32Array(FIRST_SLOTS);

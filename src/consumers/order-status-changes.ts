@@ -30,8 +30,8 @@ export interface OrderStatusChangesOptions extends Omit<
 }
 
 /**
- * Emits the status changes of orders that match `where`, in the range from `from` to `to` as in {@link replay}. By default it emits all
- * status changes that exist at the time of the subscription, and completes.
+ * Emits the status changes of orders that match `where`, in the range from `from` to `to` as in {@link replay}: by default all that exist
+ * at the time of the subscription.
  *
  * In a status change, `from` is null if there was no status before, `to` is null if the status was removed.
  *
@@ -56,8 +56,8 @@ export function orderStatusChanges(
   options: OrderStatusChangesOptions,
 ): Observable<Consumed<OrderStatusChange>>;
 /**
- * Passes each status change that matches `options.where` to `handle`. The next one follows once the promise or Observable that `handle`
- * returned is done. Emits the values of these promises and Observables.
+ * Passes each status change that matches `options.where` to `handle`, one at a time, and emits the values of the promises or Observables
+ * that `handle` returns.
  */
 export function orderStatusChanges<R>(
   options: OrderStatusChangesOptions,

@@ -7,8 +7,7 @@ import type { Offsets, Bounds } from '../kafka/log.ts';
 import { offsetsSince, topicBounds } from '../kafka/client/topic-facts.ts';
 
 /**
- * A position in a topic: for each partition, the decimal offset of the next message to read. Plain JSON, to be stored together with your
- * results. A replay that begins at a position reads the partitions that the position does not contain from their beginning.
+ * A position in a topic: for each partition, the decimal offset of the next message to read. Plain JSON, to be stored with your results.
  */
 export type TopicPosition = object & Readonly<Record<number, string>>; // `object` excludes strings, which are indexed by numbers too
 
@@ -44,12 +43,10 @@ export function positionAfter(
 }
 
 /**
- * Returns the first and the end offset of a replay for each partition. They are determined from `from`, `to` and the topic's current
- * offsets. If `to` is a Date, the end offsets are the current ends, and the result has the Date's time as `before`. The caller must compare
- * `before` with the timestamp of each message that it reads.
+ * Returns the first and the end offset of a replay for each partition. If `to` is a Date, the end offsets are the current ends, and the
+ * caller must compare the timestamp of each message with `before` of the result.
  *
- * @throws CellarstreamError `POSITION` if the topic does not exist, a Date is invalid, or a position names a partition or an offset that
- * the topic does not have.
+ * @throws CellarstreamError `POSITION` if the topic does not exist, a Date is invalid, or a position does not fit the topic.
  */
 export async function resolveRange(
   kafka: Kafka,
@@ -95,8 +92,7 @@ function isInstant(place: Date | TopicPosition): place is Date {
 }
 
 /**
- * Returns, for each partition, the offset of the first message published at `instant` or later. Where no committed message is that new, it
- * is the end of the partition's committed messages.
+ * Returns, for each partition, the offset of the first message published at `instant` or later; if there is none, the end of the partition.
  */
 async function offsetsAt(
   kafka: Kafka,

@@ -62,38 +62,29 @@ export interface ReplayOptions<T> extends Source<T> {
   /**
    * Order in which messages are emitted:
    *
-   * - `arrival` (the default): in offset order within each partition. There is no order between partitions.
-   * - `time`: messages that exist when the replay starts are merged across partitions by publish time. Later messages are emitted as with
-   *   `arrival`.
+   * - `arrival` (the default): in offset order within each partition, in no order between partitions.
+   * - `time`: by publish time across partitions for messages that exist when the replay starts, then as with `arrival`.
    */
   readonly order?: 'arrival' | 'time';
   /** Called once, after every message of the range that existed at the start has been delivered. Not called after `stop$` has emitted. */
   readonly onCaughtUp?: () => void;
   /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
-  /**
-   * Called before each pause after which a failed request to the registry is repeated. Only a replay that does not end (`to: 'never'`)
-   * repeats such requests. Not called for retries of requests to Kafka.
-   */
+  /** Called before each pause after which a failed request to the registry is repeated. It is repeated only if `to` is `never`. */
   readonly onRetry?: (retry: Retry) => void;
   /**
-   * Called with the list's newest certificate, and with each later one. A certificate states count and digest of the list's records after a
-   * full scan. The call happens once the replay has delivered every event that the certificate describes. Events before `from` are not
-   * delivered; events after the certificate may have been delivered too. Not called for certificates whose positions the replay does not
-   * reach.
+   * Called with the list's newest certificate and with each later one, once the replay has read up to the certificate's positions. A
+   * certificate states count and digest of the list's records after a full scan.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
-   * Topic and account of the list's certificates. By default the topic is `<prefix>.certificates`, with the prefix of the list's topic, and
-   * certificates of any account match. Must be set if the list's topic belongs to a fleet.
+   * Where the list's certificates are published. Default `<prefix>.certificates`, with the prefix of the list's topic. Must be set in a
+   * fleet.
    */
   readonly certificates?: CertificatesOptions;
 }
 
-/**
- * {@link ReplayOptions} with only the topic's name instead of a {@link Topic}. The name determines the TypeScript type of the values
- * ({@link ValueIn}); they are decoded according to the schema with which they were written.
- */
+/** {@link ReplayOptions} with the name of a topic. The name determines the TypeScript type of the values: see {@link ValueIn}. */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
   ReplayOptions<ChangeEvent>,
   'topic'
@@ -102,20 +93,19 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
 }
 
 /**
- * Emits the decoded messages of a topic from `from` to `to`: only committed messages, in offset order within each partition.
- * Completes exactly at `to`. It uses no consumer group and stores no offsets at the broker. To resume, store {@link positionAfter}
- * each message and pass it as `from`.
+ * Emits the decoded messages of a topic from `from` to `to`: only committed messages, in offset order within each partition. Completes at
+ * `to`. It uses no consumer group. To resume, store {@link positionAfter} each message and pass it as `from`.
  *
- * Backpressure: the next batch is fetched only after the current one has been delivered. Without `handle`, messages are emitted
- * without waiting for the subscriber, so do slow work in `handle`; an operator such as concatMap would queue messages in memory.
+ * Backpressure: the next batch is fetched only after the current one has been delivered. Without `handle`, messages are emitted without
+ * waiting for the subscriber, so do slow work in `handle`.
  *
  * If Kafka becomes unavailable during the replay, the replay waits for it; if Kafka is unavailable at the start, the replay errors.
  *
  * Cold: each subscription starts its own replay.
  *
- * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset; or retention deleted messages
- * before they were read), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `REGISTRY_UNREACHABLE` (retried instead if `to` is
- * `never`), `REGISTRY_REFUSED`, `TLS_REFUSED`.
+ * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset, or messages were deleted before they
+ * were read), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `REGISTRY_UNREACHABLE` (retried instead if `to` is `never`),
+ * `REGISTRY_REFUSED`, `TLS_REFUSED`.
  *
  * @example
  * ```ts
@@ -137,8 +127,8 @@ export function replay<Name extends string>(
   options: ReplayByNameOptions<Name>,
 ): Observable<Consumed<ValueIn<Name>>>;
 /**
- * Replays a topic and passes each message to `handle`. The next message follows once the promise or Observable that `handle` returned is
- * done. Emits the values of these promises and Observables.
+ * Replays a topic and passes the messages to `handle`, one at a time. Emits the values of the promises or Observables that `handle`
+ * returns.
  */
 export function replay<T, R>(
   options: ReplayOptions<T>,

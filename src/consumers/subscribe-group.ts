@@ -44,8 +44,8 @@ export interface SubscribeGroupOptions<T> {
   readonly concurrency?: number;
   readonly retry?: RetryOptions;
   /**
-   * Name of the topic to which events are written that could not be decoded or handled. You have to create this topic. Default: none; the
-   * first such event then ends the member, and the Observable errors with the handler's error or with `VALUE_UNREADABLE`.
+   * Name of an existing topic to which events are written that could not be decoded or handled. Default: none; the first such event then
+   * ends the member with an error.
    */
   readonly deadLetters?: string;
   /**
@@ -67,22 +67,18 @@ export interface SubscribeGroupOptions<T> {
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
    * Called with the list's newest certificate, and with each later one as it is published. A certificate states count and digest of the
-   * list's records after a full scan. The member may not have handled all events that the certificate describes, and it has only some of
-   * the partitions. So compare the certificate's positions with the consumer group's committed offsets. If the callback throws, the member
-   * ends with that error.
+   * list's records after a full scan. The member may not have handled all events before it: compare the certificate's positions with the
+   * consumer group's committed offsets. If the callback throws, the member ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
-   * Topic and account of the list's certificates. By default the topic is `<prefix>.certificates`, with the prefix of the list's topic, and
-   * certificates of any account match. Must be set if the list's topic belongs to a fleet.
+   * Where the list's certificates are published. Default `<prefix>.certificates`, with the prefix of the list's topic. Must be set in a
+   * fleet.
    */
   readonly certificates?: CertificatesOptions;
 }
 
-/**
- * {@link SubscribeGroupOptions} with only the topic's name instead of a {@link Topic}. The name determines the TypeScript type of the
- * values ({@link ValueIn}); they are decoded according to the schema with which they were written.
- */
+/** {@link SubscribeGroupOptions} with the name of a topic. The name determines the TypeScript type of the values: see {@link ValueIn}. */
 export interface SubscribeGroupByNameOptions<Name extends string = string> extends Omit<
   SubscribeGroupOptions<unknown>,
   'topic'
@@ -98,28 +94,25 @@ const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
  * Handles every event of a topic at least once, as a member of a Kafka consumer group. Emits each event after its handler has succeeded.
  *
  * - Events with the same key are handled one after the other, in order; events with different keys concurrently, up to `concurrency`.
- *   Within a partition, events without a key are treated as having the same key.
- * - An offset is committed only once every event before it has been handled or written to the dead letters. After a crash some
- *   events are handled again, and none is skipped. For an effect that must happen once, store the event's identity with the effect
- *   (`event_id` of a status change; topic, partition and offset of any event).
+ * - An offset is committed only once every event before it has been handled or written to the dead letters. After a crash, some events are
+ *   handled again. For an effect that must happen once, store the event's identity with it: topic, partition and offset, or the `event_id`
+ *   of a status change.
  * - A failed handler is called again after a pause. Later events with the same key wait; other events are handled meanwhile.
- * - In a rebalance no new handler starts, running ones are waited for (up to a minute), and offsets are committed before a
- *   partition moves to another member.
- * - When a partition leader moves to another broker, kafkajs rejoins the group while batches from other brokers are being handled.
- *   For a moment two members may then handle events with the same key, and their relative order is not guaranteed.
- * - Where compaction has left a segment with only empty batches, kafkajs fetches that segment for ever and the member does not
- *   advance. `replay` skips such segments.
- * - A slow handler does not end the membership. No further events of its partitions are fetched until the current batch is done,
- *   so memory is bounded (about 10 MB for each broker).
+ * - In a rebalance no new handler starts, running ones are waited for (up to a minute), and offsets are committed.
+ * - A slow handler does not end the membership. No further events of its partitions are fetched until the current batch is done.
  * - While Kafka or the registry is unavailable, the member waits and retries.
  *
- * Unsubscribing stops the member in the background, as `stop$` does. Events whose handling then fails are not committed, so the
- * next member handles them.
+ * Known limits of kafkajs:
  *
- * @throws RangeError when called, if `concurrency` or `retry.tries` is out of range, or `deadLetters` is the topic itself.
- * Without dead letters, the Observable errors with the handler's error after its last attempt, or with `VALUE_UNREADABLE`. It also
- * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`, and
- * `TOPIC_SETTINGS` if a dead letter is too large.
+ * - When a partition leader moves to another broker, two members may for a moment handle events with the same key in any order.
+ * - Where compaction has left a segment with only empty batches, the member does not advance. `replay` skips such segments.
+ *
+ * Unsubscribing stops the member in the background, as `stop$` does.
+ *
+ * @throws RangeError when called, if `concurrency` or `retry.tries` is out of range, or `deadLetters` is the topic itself. Without dead
+ * letters, the Observable errors with the handler's error after its last attempt, or with `VALUE_UNREADABLE`. It also errors with
+ * CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`, and `TOPIC_SETTINGS` if a
+ * dead letter is too large.
  *
  * @example
  * ```ts
@@ -168,9 +161,8 @@ interface MemberOptions<T> extends SubscribeGroupOptions<T> {
 }
 
 /**
- * A member of a consumer group. It runs until `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried. Then it
- * finishes the handlers in progress, leaves the consumer group and closes the writer of dead letters. After that, the Observable completes
- * or, if there was a failure, errors with the first failure.
+ * A member of a consumer group, until `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried. Then it finishes
+ * the handlers in progress and leaves the group, and the Observable completes or errors with the first failure.
  */
 class GroupMember<T, R> {
   readonly #options: MemberOptions<T>;

@@ -29,43 +29,35 @@ export interface TableOptions<Image>
   /** The topic to read. If only its name is given, the images are decoded as the API's JSON, which works for every list of every API. */
   readonly topic: Topic<ChangeEvent<Image>> | string;
   /**
-   * Called with the result of comparing the table with a certificate. A certificate states count and digest of the list's records after a
-   * full scan. The newest certificate and each later one are compared, once the table has applied every event that the certificate
-   * describes. The result is `not checked` if no comparison is possible, for example because the certificate arrived too late.
+   * Called with the result of comparing the table with a certificate, which states count and digest of the list's records after a full
+   * scan. The newest certificate and each later one are compared once the table has applied the events before them.
    *
-   * With this callback the table needs more memory, for a hash of each key and for recent digests. If the callback throws, the table ends
-   * with that error.
+   * With this callback the table needs more memory, for a hash of each key. If the callback throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }
 
 /**
- * The newest image of each record of a resource, updated as events are published.
- *
- * After updating has failed, `get`, `size` and `entries` throw the error of `changes$`, so that outdated records are not mistaken for
- * current ones.
+ * The newest image of each record of a resource, updated as events are published. After a failure, `get`, `size` and `entries` throw the
+ * error of `changes$`.
  */
 export interface Table<Image> {
   /** Returns the record with this key; undefined if it does not exist, has not been read yet, or `select` returned undefined for it. */
   get(key: string): Image | undefined;
   /** Number of records in the table. */
   readonly size: number;
-  /**
-   * Number of messages ignored so far because they are outdated or duplicates. Events are ignored if their `sequence` is not above the
-   * highest `sequence` read before in the same partition. A tombstone is ignored if it follows such an event and has the same key. The
-   * number is above 0 only if something is wrong with the topic.
-   */
+  /** Number of outdated and duplicate messages that were ignored so far. It is above 0 only if something is wrong with the topic. */
   readonly dropped: number;
   /** Iterates over keys and records, in no particular order. */
   entries(): IterableIterator<[string, Image]>;
   /**
-   * Resolves once the table has applied every message that existed when it began to read the topic. Rejects if the table is closed, or
-   * fails with an error (see `changes$`), before that.
+   * Resolves once the table has applied every message that existed when it began to read the topic. Rejects if the table fails or is closed
+   * before that.
    */
   readonly ready: Promise<void>;
   /**
-   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or with the
-   * error that `select` or `onCertificate` throws; after an error the table is not updated. Completes when the table is closed.
+   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or if
+   * `select` or `onCertificate` throws. Completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
   /** Stops applying new events of the topic to the table. The records in the table stay readable. */
@@ -73,8 +65,8 @@ export interface Table<Image> {
 }
 
 /**
- * Creates an in-memory table of a resource's newest images. It reads the topic from its beginning, and then applies events as they are
- * published. To save memory, reduce the images with `select`. If Kafka is unavailable at the start, the table ends with the error. If Kafka
+ * Creates an in-memory table of a resource's newest images: reads the topic from its beginning, and then applies events as they are
+ * published. To save memory, reduce the images with `select`. If Kafka is unavailable at the start, the table ends with the error; if Kafka
  * or the registry becomes unavailable later, the table waits for it.
  *
  * @example
@@ -200,9 +192,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event read in the partition, if that event was outdated; otherwise null. An event is outdated if its sequence is not
-   * higher than that of an earlier event in the partition. A tombstone that follows an outdated event with the same key is outdated, too.
-   * Tombstones do not change this key.
+   * Key of the partition's last event, if its sequence was not higher than that of an earlier event; otherwise null. A tombstone with this
+   * key is then outdated, too.
    */
   readonly late: string | null;
 }
@@ -210,19 +201,17 @@ interface Progress {
 const NOTHING: Progress = { sequence: -Infinity, late: null };
 
 /**
- * Returns a function that must be called with each event in order and returns whether the event is newer than all earlier ones of its
- * partition. Each event should have a higher sequence than those before it. An event without a higher sequence is a duplicate, or was
- * written by a fenced writer.
- *
- * A tombstone has no sequence: it gets the same result as the deletion right before it. If compaction has removed that deletion, the
- * tombstone counts as newest.
+ * Returns a function that takes the events in order and returns whether an event has a higher sequence than all earlier ones of its
+ * partition. A tombstone has no sequence: it gets the same result as the deletion right before it.
  */
 function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
   const partitions = new Map<number, Progress>();
   return ({ partition, key, value }) => {
     const { sequence: highest, late } = partitions.get(partition) ?? NOTHING;
+    // If compaction has removed the deletion before it, a tombstone counts as newest.
     if (value === null) return late === null || late !== key;
     const { sequence } = value.source;
+    // Otherwise the event is a duplicate, or was written by a fenced writer.
     const isNewer = sequence > highest;
     partitions.set(partition, {
       sequence: Math.max(highest, sequence),

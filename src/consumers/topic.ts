@@ -13,10 +13,8 @@ import { dateText } from '../schemas/avro/instant.ts';
 
 /**
  * Returns a decoder that reads values of any writer schema as values of `reader`, by Avro's schema resolution: fields that the writer's
- * schema lacks get their default, fields that `reader` lacks are dropped.
- *
- * A time is decoded to ms since 1970, a date to a string `YYYY-MM-DD`, and a decimal to a number (exact up to 15 digits), with the writer's
- * scale. Decimals and dates are resolved only if the writer's schema declares the same logical type.
+ * schema lacks get their default, fields that `reader` lacks are dropped. Times become ms since 1970, dates strings `YYYY-MM-DD`, and
+ * decimals numbers (exact up to 15 digits).
  *
  * The decoder throws a `TypeError` for a writer schema that cannot be resolved to `reader`, and an `Error` for bytes that are not a value
  * of the writer schema.
@@ -47,9 +45,9 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
  * Returns a decoder of a resource's change events. Fields that the writer's schema lacks get their default; fields that `values` lacks are
  * dropped.
  *
- * @param values The Avro schema of the resource's images. The last two fields of this schema are `nulls` and `unmapped`.
- * @param namespace Namespace of the events' schema. Default `cellarstream.<resource>`, which is that of the built-in API.
- * @typeParam T The TypeScript type of the images, which are the `before` and `after` of an event.
+ * @param values The Avro schema of the resource's images. Its last two fields are `nulls` and `unmapped`.
+ * @param namespace Namespace of the events' schema. Default `cellarstream.<resource>`.
+ * @typeParam T The TypeScript type of the images (`before` and `after` of an event).
  */
 export function readEventsAs<T extends object>(
   values: RecordSchema,
@@ -82,16 +80,13 @@ function fullName({ name, namespace }: RecordSchema): string {
   return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
 }
 
-/**
- * A logical type that can be decoded but not encoded: encoding throws. Values can be read only if the writer's type is the same logical
- * type. For any other writer's type, creating the decoder fails. Without this check, avsc would return raw values, such as the bytes of a
- * decimal.
- */
+/** A logical type that can be decoded but not encoded. Values can be read only if the writer's type is the same logical type. */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
     throw new TypeError('this Avro logical type can only be decoded, not encoded');
   }
   override _resolve(writer: avro.Type): ((value: unknown) => unknown) | undefined {
+    // Without this check, avsc would return raw values, such as the bytes of a decimal.
     return writer instanceof this.constructor ? (value) => value : undefined;
   }
 }
@@ -125,7 +120,7 @@ export interface Topic<T> {
 
 /**
  * Decodes change events of any resource. `before` and `after` become JSON objects with the content that the API sent, without loss;
- * {@link toJson} returns it as text. Fields that are added to the writer's schema later are decoded too.
+ * {@link toJson} returns it as text.
  */
 export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   const codec = envelopeCodec(writer);

@@ -34,8 +34,8 @@ export interface Topics {
 }
 
 /**
- * Returns the topics of the built-in API under a prefix, each with the decoder and the type of its values. Orders have a type with their
- * documented fields; the other resources are JSON, because their fields are not documented.
+ * Returns the topics of the built-in API under a prefix, with the types of their values. The values of orders have typed fields; those of
+ * other resources are JSON, because their fields are not documented.
  *
  * @param prefix `TOPIC_PREFIX` of the service. Default `wine`.
  */

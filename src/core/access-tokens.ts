@@ -31,13 +31,13 @@ export interface AccessTokensOptions {
 }
 
 /**
- * Fraction of a token's lifetime after which the token is renewed. If it is too small, many tokens are requested. If it is too large, a
- * Kafka connection may log in with a token that expires soon, and has to log in again soon.
+ * Fraction of a token's lifetime after which it is renewed. If it is too small, many tokens are requested. If it is too large, a Kafka
+ * connection has to log in again soon.
  */
 const RENEW_AT = 0.8;
 /**
- * Maximum time to wait for the response of the server that issues the tokens, in ms. If it is too small, requests to slow servers fail. If
- * it is too large, connections to a broker fail: a connection must be ready within 5 s, including the wait for the token.
+ * Maximum time to wait for the response to a token request, in ms. If it is too small, requests to slow servers fail. If it is too large,
+ * connections to brokers fail: each must be ready within 5 s.
  */
 const WAIT_MS = 3_000;
 /**
@@ -47,9 +47,8 @@ const WAIT_MS = 3_000;
 const PAUSE_MS = 1_000;
 
 /**
- * Age in ms up to which a token is still used after a server has refused it. The refusal may be temporary: some servers accept a token only
- * a few seconds after it was issued. If the age is too small, such a server refuses one new token after another. If it is too large, a
- * token that is really invalid is used for too long.
+ * Age in ms up to which a token is still used after a server has refused it: some servers accept a token only seconds after it was issued.
+ * If it is too small, such a server refuses each new token. If it is too large, invalid tokens are used for too long.
  */
 const YOUNG_MS = 6_000;
 
@@ -59,8 +58,8 @@ interface CachedToken extends AccessToken {
 }
 
 /**
- * Provides access tokens of a client. A token is requested when it is needed; only one request is in flight at a time. The token is shared
- * by all callers until most of its lifetime has passed. If it can't be renewed, it is used until it expires.
+ * Provides access tokens of a client. All callers share one token until most of its lifetime has passed. If it can't be renewed, it is used
+ * until it expires.
  */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
@@ -79,7 +78,7 @@ export class AccessTokens {
   /**
    * Returns a valid token. If a renewal fails, returns the current token until it expires.
    *
-   * @throws The error of `request`. If the response takes more than 3 s: a CellarstreamError whose code is the option `unreachable`.
+   * @throws The error of `request`, or a CellarstreamError with the code `unreachable` of the options if the response takes more than 3 s.
    */
   async get(): Promise<AccessToken> {
     const held = this.#held;
@@ -100,8 +99,8 @@ export class AccessTokens {
   }
 
   /**
-   * Removes a token that a server has refused, so that the next {@link AccessTokens.get} requests another. A very young token is retained,
-   * because the server may not know it yet.
+   * Removes a token that a server has refused, so that {@link AccessTokens.get} requests another. A token younger than `YOUNG_MS` is
+   * retained.
    */
   forget(value: string): void {
     if (this.#held?.value !== value || this.#now() < this.#held.youngUntil) return;
@@ -109,8 +108,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the promise of the token request that is in flight. If there is none, sends a request; but within {@link PAUSE_MS} after a
-   * failed request, rejects with the error of that request instead.
+   * Returns the promise of the token request in flight, or sends a request. Within {@link PAUSE_MS} after a failed request, rejects with
+   * its error.
    */
   #requested(): Promise<CachedToken> {
     if (this.#answer) return this.#answer;

@@ -1,11 +1,7 @@
 /** A map of limited size that drops its oldest entries. */
 export type BoundedMap<K, V> = Readonly<ReturnType<typeof boundedMap<K, V>>>;
 
-/**
- * Creates a map of at most `most` entries. At least the newest `most / 2` entries are retained. Older entries are dropped together, each
- * time another `most / 2` entries have been set. Dropping only the oldest entry of a Map at each insertion would be slow, because V8 scans
- * past the slots of deleted entries.
- */
+/** Creates a map of at most `most` entries. When more are set, at least the newest `most / 2` entries are retained. */
 export function boundedMap<K, V>(most: number) {
   let newer = new Map<K, V>();
   let older = new Map<K, V>();
@@ -15,6 +11,7 @@ export function boundedMap<K, V>(most: number) {
       older.delete(key);
       newer.set(key, value);
       if (newer.size < most / 2) return;
+      // Drops many entries at once: dropping one at each insertion would be slow, because V8 scans past the slots of deleted entries.
       older = newer;
       newer = new Map();
     },

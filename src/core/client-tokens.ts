@@ -61,9 +61,8 @@ const DEFAULT_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 86_400_000;
 
 /**
- * Creates a source of access tokens that uses the client credentials grant. The client first authenticates with HTTP Basic. If the endpoint
- * refuses the client, the request is repeated with the secret in the form body. Once one of these methods has worked, only that method is
- * used.
+ * Creates a source of access tokens that uses the OAuth 2 client credentials grant. The client authenticates with HTTP Basic or, if the
+ * endpoint refuses that, with the secret in the form body.
  *
  * Errors are CellarstreamErrors with the code `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
  */
@@ -94,12 +93,10 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
- * @param hasGranted Whether the endpoint has granted a token before. If so, a response that is neither a token nor an OAuth error (a 404, a
- * web page) is a temporary error.
+ * @param hasGranted Whether the endpoint has granted a token before: a response that is neither a token nor an OAuth error is then a
+ * temporary error.
  * @param now Current time, in epoch ms.
- * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or probably did so. The signs are
- * the OAuth error `invalid_client`, a 401, a 403, and a 400 with an OAuth error. A response with an OAuth error that is known to mean
- * something else, such as `invalid_scope`, is no such sign.
+ * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or probably did so.
  */
 async function requestToken(
   endpoint: TokenEndpoint,
@@ -194,8 +191,8 @@ function responseError(
 }
 
 /**
- * Returns a text from a token response in a form for logs: one line, shortened. Undefined if the value is not a text, if it is empty, or if
- * it contains the client secret.
+ * Returns a text from a token response for logs: on one line, shortened. Undefined if it is empty, not a text, or contains the client
+ * secret.
  */
 function serverMessage(value: unknown, { clientSecret }: ClientCredentials): string | undefined {
   if (typeof value !== 'string' || value.includes(clientSecret.reveal())) return undefined;
@@ -208,14 +205,8 @@ function serverMessage(value: unknown, { clientSecret }: ClientCredentials): str
 }
 
 /**
- * Returns the lifetime of an access token, in ms. It is the smallest of these values; values that are missing or not positive are ignored:
- *
- * - `expires_in` of the response, which is in seconds (some servers send it as text);
- * - the time from `iat` to `exp`, if the token is a JWT;
- * - the time from now to `exp`, if the token is a JWT;
- * - {@link MAX_LIFE_MS}.
- *
- * If none of the first three is positive, it is {@link DEFAULT_LIFE_MS}.
+ * Returns the lifetime of an access token, in ms: the shortest positive one that the response (`expires_in`) or the token's claims (`exp`,
+ * `iat`) state, at most {@link MAX_LIFE_MS}. If they state none, {@link DEFAULT_LIFE_MS}.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
   const claims = claimsOf(token);

@@ -2,9 +2,8 @@ import { asyncScheduler } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 
 /**
- * Scheduler whose clock never goes back. Its time is the machine's clock at the start of the process plus the monotonic time since then, in
- * epoch ms. Later adjustments of the machine's clock (NTP) do not affect it, so it is suitable for measuring intervals. Stored times can be
- * compared with those of a later process, because both are epoch times.
+ * Scheduler whose clock never goes back, in epoch ms. It starts at the machine's time and then follows the monotonic clock, so later
+ * adjustments of the machine's clock (NTP) do not affect it.
  */
 export const steadyScheduler: SchedulerLike = {
   now: () => performance.timeOrigin + performance.now(),
@@ -12,10 +11,9 @@ export const steadyScheduler: SchedulerLike = {
 };
 
 /**
- * Returns a function that reads the machine's clock, in epoch ms, for times that are shown to users or other systems. Unlike
- * {@link steadyScheduler}, the returned time follows every adjustment of the machine's clock.
+ * Returns a function that reads the machine's clock, in epoch ms, for times that are shown to users or other systems.
  *
- * @param onSetBack Called if the clock shows an earlier time than at the previous call of the function, with the difference in ms.
+ * @param onSetBack Called with the difference in ms if the clock shows an earlier time than at the previous call of the function.
  */
 export function wallClock(onSetBack: (backMs: number) => void, now = () => Date.now()) {
   let last = -Infinity;

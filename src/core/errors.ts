@@ -3,23 +3,20 @@ export type ErrorCode =
   /** The command line, a setting, or a file that a setting names is wrong. The message lists all wrong settings. */
   | 'SETTINGS'
   /**
-   * The API or its login refused the API key or other credentials. If it accepted them before, requests are retried for a time
-   * (`API_KEY_PATIENCE_MS`); the context then has `canPass: true`.
+   * The API or its login refused the API key or other credentials. If it accepted them before, requests are retried for
+   * `API_KEY_PATIENCE_MS`.
    */
   | 'API_KEY_REJECTED'
-  /**
-   * The API refused the token of a request for records, with 401, 403 or a status that means `token` in the description. The request is
-   * repeated with the same token or a new one.
-   */
+  /** The API refused the token of a request for records. The request is repeated with the same token or a new one. */
   | 'TOKEN_REJECTED'
   /**
-   * The API responded to a request for records with 429 or a status that means `quota` in the description. The command `check` also uses
-   * this code if its requests could not be sent because the configured quota was used up.
+   * The API responded to a request for records with 429 or a status that means `quota` in the description, or the command `check` could not
+   * send its requests because the configured quota was used up.
    */
   | 'QUOTA_EXCEEDED'
   /**
-   * The API responded with a status that does not mean success, and for which there is no other code. If the context has `canPass`, it
-   * states whether the error is temporary, so that the request is retried. Otherwise the status decides.
+   * The API responded with a status that does not mean success and has no other code. `canPass` in the context or else the status decides
+   * whether the request is retried.
    */
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the form that the description states. */
@@ -29,8 +26,8 @@ export type ErrorCode =
   /** A command got no permits for its API requests, because the quota is used up or the service that runs the account does not respond. */
   | 'NO_PERMITS'
   /**
-   * The API did not respond. The connection failed or was reset, the proxy failed, the TLS handshake failed for a reason that the server's
-   * operator must resolve (such as an expired certificate), or the request timed out.
+   * The API did not respond: the connection or the proxy failed, the request timed out, or TLS failed for a reason that the server's
+   * operator must resolve.
    */
   | 'API_UNREACHABLE'
   /** The brokers did not respond, or responded with an error that a retry may resolve. */
@@ -44,10 +41,7 @@ export type ErrorCode =
   | 'FENCED'
   /** The brokers refused the credentials, the rights or the settings of this client, or have batches of messages that can't be read. */
   | 'KAFKA_REFUSED'
-  /**
-   * The key fields of a resource can't be determined, or its published events do not fit the settings: they have other key fields or
-   * another key format, or a `PII_` setting hides one of their key fields.
-   */
+  /** The key fields of a resource can't be determined, or do not fit its published events or the `PII_` settings. */
   | 'KEY_FIELDS'
   /** The cursor in Kafka, which records how far a list has been read and published, can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
@@ -61,18 +55,15 @@ export type ErrorCode =
    */
   | 'POSITION'
   /**
-   * A message does not have the format of its topic, or the registry lacks its schema. If a consumer throws the error, the context has the
-   * message's partition and offset, unless the registry lacks the schema.
+   * A message does not have the format of its topic, or the registry lacks its schema. A consumer's error usually has the message's
+   * partition and offset in its context.
    */
   | 'VALUE_UNREADABLE'
   /** The schema registry did not respond, or responded with 408, 429 or 5xx. */
   | 'REGISTRY_UNREACHABLE'
   /** The schema registry refused a schema or the credentials of this client, or does not have a schema that is needed. */
   | 'REGISTRY_REFUSED'
-  /**
-   * A TLS connection to a server is impossible with these settings. The server's certificate is signed by an unknown authority or is for
-   * another host, the server does not accept the client certificate or requires one, or its port does not support TLS.
-   */
+  /** A TLS connection to a server is impossible with these settings, for example because an unknown authority signed its certificate. */
   | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
@@ -104,9 +95,8 @@ export class CellarstreamError extends Error {
 }
 
 /**
- * Codes of temporary errors. Calls that fail with such a code are retried. `API_STATUS` is not included, because the HTTP status decides
- * whether to retry. `API_KEY_REJECTED` is not included, because it is retried only if `canPass` in the context shows that the API key was
- * accepted before.
+ * Codes of temporary errors. Calls that fail with such a code are retried. For `API_STATUS` and `API_KEY_REJECTED`, {@link isRetryable}
+ * decides by the context of the error.
  */
 const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
@@ -122,8 +112,8 @@ const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Codes of errors that, if final, stop only one resource until an operator resolves them. All other final errors concern the whole process,
- * except some with the code `KAFKA_REFUSED`: see {@link isResourceError}.
+ * Codes of errors that, if final, stop only one resource until an operator resolves them. `KAFKA_REFUSED` may do so, too: see
+ * {@link isResourceError}.
  */
 const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
@@ -136,20 +126,16 @@ const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'VALUE_UNREADABLE',
 ]);
 
-/**
- * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. After a 429 to
- * a request for records, the error has the code `QUOTA_EXCEEDED` instead of `API_STATUS`.
- */
+/** HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. */
 export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
- * Whether an error is temporary, so that a retry may succeed. Only this function and {@link isRetryableAtApi} decide that.
+ * Whether an error is temporary, so that a retry may succeed:
  *
- * - CellarstreamErrors with `canPass` in the context: temporary if it is true, final if it is false.
- * - Other CellarstreamErrors with the code `API_STATUS`: temporary if the HTTP status concerns the server's state and not the request (5xx,
- *   408, 409, 423, 425, 429). A 404 and redirects are final, because they usually last.
+ * - CellarstreamErrors with `canPass` in the context: its value decides.
+ * - Other CellarstreamErrors with the code `API_STATUS`: temporary for the HTTP statuses 5xx, 408, 409, 423, 425 and 429.
  * - All other CellarstreamErrors: the code decides.
- * - Errors of other classes: temporary if they are network errors of Node, `fetch` or undici. All others are bugs, and final.
+ * - Errors of other classes: temporary if they are network errors or timeouts of Node, `fetch` or undici.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
@@ -160,8 +146,8 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Whether an error of a request to the API is temporary. Accepts all errors that {@link isRetryable} accepts. Also accepts redirects and
- * 404, unless the context has `canPass: false`: gateways send them while the API behind them is being replaced.
+ * Whether an error of a request to the API is temporary. Accepts what {@link isRetryable} accepts, and also redirects and 404, unless
+ * `canPass` is false: gateways send them while the API behind them is being replaced.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
@@ -181,10 +167,7 @@ export function isResourceError(error: unknown): boolean {
   return RESOURCE_CODES.has(error.code);
 }
 
-/**
- * Returns an error's message on one line for people, followed by the messages of its causes. At most four messages are included. A message
- * that an earlier one contains is left out.
- */
+/** Returns an error's message and the messages of its causes on one line, at most four. Repetitions are left out. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at !== undefined && at !== null && parts.length < 4;) {
@@ -212,7 +195,7 @@ export function codeOf(error: unknown): string | undefined {
 
 /**
  * Error codes of Node and undici for a server that can't be reached, does not respond, or closes the connection. Codes of failed TLS
- * handshakes are not included, because an operator must resolve these failures.
+ * handshakes are not included: an operator must resolve them.
  */
 const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
@@ -231,13 +214,10 @@ export function isTimeout(error: unknown): boolean {
   return hasCode(error, RESPONSE_TIMEOUT_CODES);
 }
 
-/**
- * Whether an error, or one of its causes, has one of `codes` or is a `TimeoutError` (as `AbortSignal.timeout` throws). Causes are examined
- * because `fetch` throws an error `fetch failed` whose cause has the reason. At most `causes` errors of the chain are examined, the first
- * included.
- */
+/** Whether an error or one of its causes has one of `codes` or is a `TimeoutError`. At most `causes` errors of the chain are examined. */
 function hasCode(error: unknown, codes: ReadonlySet<unknown>, causes = 4): boolean {
   if (!(error instanceof Error) || causes === 0) return false;
   if (error.name === 'TimeoutError' || ('code' in error && codes.has(error.code))) return true;
+  // `fetch` throws an error `fetch failed`, and only its cause has the reason.
   return hasCode(error.cause, codes, causes - 1);
 }

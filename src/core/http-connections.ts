@@ -7,16 +7,14 @@ import type { Proxies } from './proxies.ts';
 
 /**
  * How long one address of a host may take to accept a connection before the next address is tried, in ms. If it is too large, addresses
- * without a route use up the connect timeout. If it is too small, slow connections fail:
- *
- * - Below the round-trip time, a host with several addresses can't be reached. Node's default is only 250 ms.
- * - Below about 1,500 ms, a connection fails if its first SYN is lost, because the SYN is sent again only after 1 s.
+ * without a route use up the connect timeout. If it is too small, slow connections fail, and those whose first SYN is lost: it is sent
+ * again only after 1 s.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
 
 /**
- * Maximum time from a request to the last byte of its response, in ms. If it is too small, large responses fail on slow lines: with this
- * value, a page of 3 MB needs at least 25 kB/s. If it is too large, a response that arrives very slowly delays its list for that time.
+ * Maximum time from a request to the last byte of its response, in ms. If it is too small, large responses fail on slow lines. If it is too
+ * large, a response that arrives very slowly delays its list.
  */
 const RESPONSE_LIMIT_MS = 120_000;
 
@@ -41,19 +39,13 @@ export interface HttpConnectionOptions {
   readonly responseLimitMs?: number | undefined;
   /** Maximum size of a response body, in bytes. Default: no limit. */
   readonly maxResponseBytes?: number | undefined;
-  /**
-   * Buffer into which the sockets read responses, shared by all connections. Default: Node allocates a new buffer for each read. Not used
-   * in connections through a proxy's tunnel.
-   */
+  /** Buffer into which all sockets read responses, except those of proxy tunnels. Default: Node allocates a new buffer for each read. */
   readonly onread?: OnReadOpts | undefined;
   /** Proxies for the connections. Default: none, all connections are direct. */
   readonly proxies?: Proxies | undefined;
 }
 
-/**
- * Creates the dispatcher for requests to HTTP servers: the API and its login, the schema registry, OAuth token endpoints. All requests use
- * such a dispatcher, so that TLS, time limits, the choice between IPv4 and IPv6, and proxies work the same way everywhere.
- */
+/** Creates the dispatcher for requests to HTTP servers: the API and its login, the schema registry, OAuth token endpoints. */
 export function httpConnections(options: HttpConnectionOptions): Dispatcher {
   const { ca, cert, key, passphrase, onread, proxies } = options;
   const { connectTimeoutMs: timeoutMs, responseTimeoutMs } = options;

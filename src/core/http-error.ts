@@ -13,11 +13,8 @@ export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
 }
 
 /**
- * Returns the error for an HTTP request without a response.
- *
- * - TLS failures: the error of {@link tlsError}.
- * - All other failures: an error whose code is the server's `unreachable`. If the port may expect plain text although the request used TLS,
- *   or TLS although it did not, the message says so.
+ * Returns the error for an HTTP request without a response: that of {@link tlsError} if TLS failed, otherwise one with the code
+ * `server.unreachable`.
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;

@@ -5,7 +5,7 @@ import { CellarstreamError } from './errors.ts';
 
 /**
  * Returns a handler that forwards all callbacks, as the base for interceptors that replace some of them. undici's `DecoratorHandler` (7.30)
- * can't be used: it allows only one `onResponseStart` for each request, so it fails on interim responses such as 103 Early Hints.
+ * can't be used: it fails on interim responses such as 103 Early Hints.
  */
 export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
   return {
@@ -26,8 +26,7 @@ function responseTimeout(limitMs: number): Error {
 
 /**
  * Wraps a dispatcher so that the time from writing a request to the last byte of its response is limited. undici limits only the wait for
- * the headers and for each part of the body, so a response that arrives very slowly, or endless interim responses (1xx), would never time
- * out.
+ * the headers and for each part of the body.
  */
 export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
@@ -53,16 +52,16 @@ export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Disp
 }
 
 /**
- * Wraps a dispatcher so that a request is written to its socket only if `mayBeSent` returns true right before that. Otherwise the request
- * fails with `LEASE_OVER` and is not sent. A check when the request begins would not suffice: connecting may take long, and the process may
- * be paused in between.
+ * Wraps a dispatcher so that a request is sent only if `mayBeSent` returns true right before it is written to its socket. Otherwise the
+ * request fails with `LEASE_OVER`.
  */
 export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
     const passing = forwardingHandler(handler);
     return dispatch(options, {
       ...passing,
-      // undici calls it right before it writes the request.
+      // undici calls it right before it writes the request. An earlier check would not suffice: connecting may take long, and the process
+      // may be paused in between.
       onRequestStart: (controller, context) => {
         if (!mayBeSent()) {
           const message = 'the lease expired before this request was sent, so it was not sent';

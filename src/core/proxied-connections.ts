@@ -17,15 +17,12 @@ interface ProxiedOptions {
 }
 
 /**
- * Creates a dispatcher that connects through the configured proxies. It connects directly to servers for which {@link proxyFor} chooses no
- * proxy.
+ * Creates a dispatcher that connects through the configured proxies, or directly to servers for which {@link proxyFor} chooses none.
  *
- * Through a proxy, each server is reached by a tunnel (CONNECT). This includes `http://` servers, because a proxy's cache can't respond to
- * requests in a tunnel. Many proxies, such as Squid by default, allow tunnels only to TLS ports. If the proxy refuses a tunnel to an
- * `http://` server, this request and all later ones to that server are sent with absolute URLs instead.
+ * - Each server is reached by a tunnel (CONNECT), even `http://` servers, because a proxy's cache can't respond to requests in a tunnel.
+ * - If the proxy refuses the tunnel to an `http://` server, requests to that server are sent with absolute URLs instead.
  *
- * undici's `EnvHttpProxyAgent` (7.30) is not used: it does not fall back from tunnels to absolute URLs, and reads `process.env`. Its
- * CONNECT has no time limit, and a refusal is reported as an aborted request.
+ * undici's `EnvHttpProxyAgent` (7.30) is not used: it has no such fallback, and its CONNECT has no time limit.
  */
 export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
@@ -70,12 +67,10 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   });
 }
 
-/**
- * Whether the error may mean that the proxy does not allow or support CONNECT. The proxy may then accept the request with an absolute URL.
- * A connection closed without a response counts too: Node's HTTP server closes it if it has no listener for CONNECT.
- */
+/** Whether the proxy may not allow or support CONNECT, so that the request may succeed with an absolute URL. */
 function isTunnelRefused(error: Error): boolean {
   if (!(error instanceof ProxyError)) return false;
+  // Node's HTTP server closes the connection if it has no listener for CONNECT.
   return error.isClosedWithoutResponse || [400, 403, 404, 405, 501].includes(error.status ?? 0);
 }
 
@@ -98,15 +93,11 @@ function absolute(
 }
 
 /**
- * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the
- * response seems to come from the proxy itself. These responses do:
- *
- * - a 407;
- * - a 403 that is not JSON, if the server has not responded before (see `reached`). The proxy has refused a tunnel to this server before,
- *   so it probably refuses the request, too.
+ * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the proxy
+ * itself seems to have refused it: by a 407, or by a 403 that is not JSON before the server has responded.
  *
  * @param origin Origin of the server.
- * @param reached Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.)
+ * @param reached Origins of servers that have responded through the proxy, with a status below 500.
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,
@@ -123,6 +114,7 @@ function rejectingProxyResponses(
       if (status === 403 && !isJson && !reached.has(origin)) {
         return controller.abort(refused(proxy, status, `a request for ${origin}`));
       }
+      // A proxy itself may respond with 5xx.
       if (status < 500) reached.add(origin);
       passing.onResponseStart(controller, status, headers, message);
     },

@@ -1,7 +1,7 @@
 // How failed operations are repeated: the pauses between attempts, and how long attempts go on. One table, so that they can be compared.
 
 /**
- * Pauses between the attempts of an operation, in ms. The first pause is `firstMs`; it doubles with each further failure up to `maxMs`. The
+ * Pauses between the attempts of an operation, in ms: the first is `firstMs`, and each further failure doubles it up to `maxMs`. The
  * operator `backoff` takes a random fraction of each pause.
  */
 interface Pauses {
@@ -18,19 +18,12 @@ export const PAUSES = {
   /** Pause before an instance joins the Kafka group of its fleet again after a temporary error. */
   groupJoin: { firstMs: 500, maxMs: 500 },
   /**
-   * Pause before a member of a new consumer group that begins at `latest` checks again whether the consumer group has its first offsets.
-   * Only the leader commits them; the other members wait until then.
+   * Pause before a member of a new consumer group that begins at `latest` checks again whether the leader has committed the first offsets.
    */
   groupOffsets: { firstMs: 250, maxMs: 250 },
   /**
-   * Pauses before a larger step is repeated after a temporary error. These steps are:
-   *
-   * - a check at the start of an instance, or the creation of a fleet's topics;
-   * - the claim of an account;
-   * - the restart of a task or of a reader of a topic;
-   * - joining a consumer group, and reading certificates as its member;
-   * - fetching schemas in a replay that does not end;
-   * - a write to the ledger.
+   * Pauses before a larger step is repeated after a temporary error, such as the claim of an account, the restart of a task, joining a
+   * consumer group, or a write to the ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
@@ -38,8 +31,8 @@ export const PAUSES = {
 } as const satisfies Readonly<Record<string, Pauses>>;
 
 /**
- * Pauses before a request to Kafka is repeated after a failure that usually ends within moments: `count` pauses of `ms` ms. If the failure
- * lasts longer, the pauses of `PAUSES.kafkaRequest` follow.
+ * Pauses before a request to Kafka is repeated after a failure that usually ends within moments: `count` pauses of `ms` ms, and then those
+ * of `PAUSES.kafkaRequest`.
  */
 export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 
@@ -47,8 +40,8 @@ export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 interface Limit {
   readonly ms: number;
   /**
-   * Maximum time for all attempts together, in ms, as long as no broker has responded. Once one has, `ms` applies. Default: `ms`. If it is
-   * too large, commands report late that Kafka is unreachable.
+   * Maximum time for all attempts together, in ms, until a broker responds. Default: `ms`. If it is too large, commands report late that
+   * Kafka is unreachable.
    */
   readonly unreachableMs?: number;
 }
@@ -73,7 +66,7 @@ export const KAFKA_LIMITS = {
   send: { ms: 30_000 },
   /**
    * Time limit for requests that create topics, read their settings, or describe a consumer group. If it is too small, requests fail while
-   * a new topic is being set up, or while a leader or coordinator is being elected.
+   * a topic is being set up or a leader is being elected.
    */
   query: { ms: 10_000 },
   /**
@@ -94,38 +87,31 @@ export const KAFKA_LIMITS = {
  */
 export const LASTING_MS = {
   /**
-   * How long an operation is retried while the brokers report that too few of them are available, in ms. After that the error is final.
-   * Kafka's errors for this are `COORDINATOR_NOT_AVAILABLE` and `NOT_ENOUGH_REPLICAS`. If it is too small, transactions fail during the
-   * election of a partition leader. If it is too large, the log reports late why nothing is published.
+   * How long an operation is retried while brokers report `COORDINATOR_NOT_AVAILABLE` or `NOT_ENOUGH_REPLICAS`, in ms. If it is too small,
+   * transactions fail during the election of a partition leader. If it is too large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
   /**
-   * How long brokers may report, without interruption, that a topic does not exist before the topic counts as deleted, in ms. If it is too
-   * small, a topic that was just created counts as deleted.
+   * How long brokers may report that a topic does not exist before it counts as deleted, in ms. If it is too small, a topic that was just
+   * created counts as deleted.
    */
   unknownTopic: 5_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens before the refusal counts as final, in ms. It applies until a broker has
-   * accepted a token of this process. A broker also refuses valid tokens until it has fetched the key with which the identity provider
-   * signs them.
+   * How long brokers may refuse this process's OAuth tokens before that is final, in ms, if they have accepted none before. A broker
+   * refuses valid tokens until it has fetched the key of the identity provider.
    */
   refusedToken: 15_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens before the refusal counts as final, in ms. It applies once a broker has
-   * accepted a token of this process; before that, `refusedToken` applies. It is longer than `refusedToken`, because the cause is then
-   * probably the identity provider and not a setting.
+   * How long brokers may refuse this process's OAuth tokens before that is final, in ms, once they have accepted one. Longer than
+   * `refusedToken`, because the cause is then probably the identity provider and not a setting.
    */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Maximum number of consecutive retries of a fetch from a topic, for two kinds of failure:
- *
- * - Brokers report that the topic does not exist.
- * - The requested broker does not lead the partition, and the reader has `retriesOutages: false`.
- *
- * The retries take some eight seconds in all. If the number is too small, fetching fails for a new topic and during the election of a
- * partition leader.
+ * Maximum number of consecutive retries of a fetch from a topic that does not exist or, with `retriesOutages: false`, from a broker that
+ * does not lead the partition. They take some eight seconds. If it is too small, fetching fails for a new topic and during the election of
+ * a partition leader.
  */
 export const FETCH_RETRIES = 5;
 
@@ -133,25 +119,21 @@ export const FETCH_RETRIES = 5;
 export const KAFKAJS_RETRIES = {
   /** Maximum number of retries of one request of the running service. They take about four seconds in all. */
   service: 7,
-  /**
-   * Maximum number of retries of one request of a command, or of the check when the service starts. They take about one second in all, so
-   * that an unreachable Kafka is reported soon.
-   */
+  /** Maximum number of retries of one request of a command, or of the check when the service starts. They take about one second in all. */
   command: 5,
 } as const;
 
 /**
- * Returns the length of the pause after a number of consecutive failures, in ms. If the caller waits for a random fraction of it, it is the
- * upper bound. `failures` is 1 after the first failure.
+ * Returns the pause, or the upper bound of a random pause, after a number of consecutive failures, in ms. `failures` is 1 after the first
+ * failure.
  */
 export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns a function that measures how long a failure has lasted. Call the function after each attempt, with whether the attempt failed in
- * this way. It returns the time since the first of the consecutive failures, in ms. It returns 0 at the first failure, and 0 after an
- * attempt without the failure.
+ * Returns a function that must be called after each attempt, with whether it failed. It returns the time since the first of the consecutive
+ * failures, in ms, or 0 if the attempt did not fail.
  *
  * @param now Returns the time of a monotonic clock, in ms.
  */

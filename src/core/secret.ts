@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 const REDACTED = '[redacted]';
 
 /**
- * A string that is never printed: `String()`, template literals, JSON and `util.inspect` give `[redacted]`, and no public property contains
- * the string. Call {@link Secret.reveal} only where the string is sent, and do not store the result.
+ * A string that is never printed: `String()`, template literals, JSON and `util.inspect` give `[redacted]`. Call {@link Secret.reveal} only
+ * where the string is sent, and do not store the result.
  */
 export class Secret {
   readonly #text: string;

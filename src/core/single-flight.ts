@@ -1,6 +1,6 @@
 /**
- * Wraps `ask` so that concurrent callers share calls. Callers that arrive while a call runs share the next call, which begins when the
- * running one ends. So no caller gets a result of a call that began before the caller's request.
+ * Wraps `ask` so that only one call runs at a time. Callers that arrive meanwhile share the next call, which begins when the running one
+ * ends.
  */
 export function singleFlight<T>(ask: () => Promise<T>): () => Promise<T> {
   let inFlight: Promise<unknown> = Promise.resolve();

@@ -28,9 +28,8 @@ const UNKNOWN_AUTHORITY = new Set([
 ]);
 
 /**
- * Error codes of OpenSSL and Node for a server certificate that is invalid, for example because it was revoked. Not included are the codes
- * for an untrusted authority and for a certificate that has expired or is not valid yet. The server's operator must replace the
- * certificate.
+ * Error codes of OpenSSL and Node for a server certificate that the server's operator must replace, for example because it was revoked.
+ * Unknown authorities and expired certificates have other codes.
  */
 const INVALID_CERTIFICATE = new Set([
   ...['CERT_CHAIN_TOO_LONG', 'CERT_REJECTED', 'CERT_REVOKED', 'HOSTNAME_MISMATCH'],
@@ -43,10 +42,8 @@ const INVALID_CERTIFICATE = new Set([
 /**
  * Returns the error for a failed TLS connection; undefined if the failure does not concern TLS. The code depends on what must change:
  *
- * - A setting or a file of this process: `TLS_REFUSED`. This is final, because settings and files are read only at the start. The causes
- *   are an unknown authority, a certificate for another host, a port without TLS, and a client certificate that is missing or refused.
- * - The server: the server's `unreachable`, which is retried. The causes are a certificate that has expired, is not valid yet or is
- *   otherwise invalid, and other handshake failures.
+ * - A setting or a file of this process, such as for an unknown authority or a refused client certificate: `TLS_REFUSED`, which is final.
+ * - The server, such as for an expired certificate: `server.unreachable`, which is retried.
  */
 export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | undefined {
   const code = codeOf(error);
@@ -88,10 +85,7 @@ export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | u
   return undefined;
 }
 
-/**
- * Reasons for error messages, by the TLS alert with which a server refuses the client's certificate (RFC 8446, section 6.2). OpenSSL's
- * error codes end with the name of the alert.
- */
+/** Reasons why a server refuses the client's certificate, for error messages, by the name of the TLS alert (RFC 8446, section 6.2). */
 const CLIENT_ALERTS: Readonly<Record<string, string>> = {
   UNSUPPORTED_CERTIFICATE: 'its type is not supported',
   CERTIFICATE_REVOKED: 'it is revoked',
@@ -101,16 +95,13 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
   ACCESS_DENIED: 'it gives no access',
 };
 
-/**
- * Returns the error message for a TLS alert about the client's certificate. Returns undefined for all other error codes. Without settings
- * for a client certificate, only an alert about a missing certificate has a message. The alert `bad_certificate` counts as one, because
- * Java servers send it to a client that presents no certificate.
- */
+/** Returns the error message for a TLS alert about the client's certificate; undefined if there is none for the error code. */
 function clientMessage(
   code: string,
   { who, clientCertificate: settings }: TlsPeer,
 ): string | undefined {
   const alert = /^ERR_SSL_[\w/]+_ALERT_(\w+)$/.exec(code)?.[1] ?? '';
+  // Java servers send `bad_certificate` to a client that presents no certificate.
   const isWanted = alert === 'CERTIFICATE_REQUIRED' || alert === 'BAD_CERTIFICATE';
   if (!settings) {
     return isWanted
@@ -136,19 +127,13 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : '';
 }
 
-/**
- * Returns Node's reason why a certificate is for another host, in parentheses and after a space, to be appended to an error message:
- * ` (Host: b.example. is not in the cert's altnames: DNS:a.example)`. Empty if the error gives no reason.
- */
+/** Returns Node's reason why a certificate is for another host, after a space and in parentheses; empty if the error gives no reason. */
 function mismatchReason(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
   return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';
 }
 
-/**
- * Returns OpenSSL's reason for an error. It omits the error number and source position (`error:0A000410:SSL routines:...:handshake
- * failure:...`), and the prefix that kafkajs adds.
- */
+/** Returns OpenSSL's reason for an error, without the error number, the source position and the prefix that kafkajs adds. */
 function opensslReason(error: unknown): string {
   const text = textOf(error).replace(/^Connection error: /, '');
   return /:SSL routines:[^:]*:([^:]+)/.exec(text)?.[1] ?? text;

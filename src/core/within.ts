@@ -1,7 +1,4 @@
-/**
- * Returns the result of `work`. If `work` takes longer than `ms` ms, rejects with the error that `late` returns; `work` is not aborted, and
- * an error that it throws later is ignored.
- */
+/** Returns the result of `work`. If `work` takes longer than `ms` ms, rejects with the error that `late` returns; `work` is not aborted. */
 export async function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const overdue = new Promise<never>((_, reject) => {

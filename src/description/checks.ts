@@ -61,8 +61,8 @@ const RESERVED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns each list of the description file, as its name and its properties (`keys`). A property that the list itself lacks has the value
- * that the file's `list` sets for all lists.
+ * Returns the name and the properties (`keys`) of each list of the description file. Properties that a list lacks come from the file's
+ * `list`.
  */
 export function listsOf({ list, lists }: DescriptionFile): [name: string, keys: ListFile][] {
   return Object.entries(lists).map(([name, own]) => [name, { ...list, ...own }]);
@@ -222,8 +222,8 @@ class Checks {
     const own = this.#file.lists[name]!;
     const defaults = this.#file.list ?? {};
     /**
-     * Returns the path, within the description file, of the property `key` of this list: `lists.<name>.<key>`, or `list.<key>` if only the
-     * defaults of all lists have it. `more`: further steps, to a value within the property.
+     * Returns the path of this list's property `key` in the description file: `lists.<name>.<key>`, or `list.<key>` if only the defaults of
+     * all lists have it. `more`: further steps, to a value within the property.
      */
     const at = (key: keyof ListFile, ...more: string[]): Path =>
       key in own || !(key in defaults) ? ['lists', name, key, ...more] : ['list', key, ...more];

@@ -36,8 +36,8 @@ export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
 }
 
 /**
- * Returns words for messages about the credentials that a description uses. `noun`: `API key` or `credentials`. `settings`: the names of
- * the settings that contain them, or `auth in API_DESCRIPTION` if the description uses no such setting.
+ * Returns words for messages about a description's credentials. `noun`: `API key` or `credentials`. `settings`: the names of the settings
+ * that contain them, or `auth in API_DESCRIPTION` if there are none.
  */
 export function credentialWords(auth: ApiDescription['auth']) {
   const used = credentialsIn(auth);

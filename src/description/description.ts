@@ -24,8 +24,8 @@ export interface ApiDescription {
   readonly auth: DescriptionFile['auth'];
   readonly quota: DescriptionFile['quota'];
   /**
-   * Maps the name of each setting that the description uses to the error message for the case that the setting has no value, such as
-   * `shop.yaml:4:17 auth.bearer: {api_key} needs API_KEY or API_KEY_FILE`.
+   * Maps each setting that the description uses to the error message for a missing value, such as `shop.yaml:4:17 auth.bearer: {api_key}
+   * needs API_KEY or API_KEY_FILE`.
    */
   readonly settingUses: Readonly<Record<string, string>>;
   /** Lists of the API, in the order of the description file. */
@@ -38,8 +38,8 @@ export interface ApiDescription {
 export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown }>['login'];
 
 /**
- * Smallest allowed page size, in records, of a list whose pages can be requested directly ({@link isPagedByOffset}). Consecutive pages of
- * such a list overlap by up to 20 records, so a page of 20 records or fewer might contain no new record.
+ * Smallest allowed page size, in records, of a list whose pages can be requested directly. Consecutive pages overlap by up to 20 records,
+ * so a smaller page might contain no new record.
  */
 export const MIN_PAGE_SIZE = 21;
 
@@ -82,8 +82,7 @@ export interface ListDescription extends Pick<
   readonly ok?: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
-   * page becomes the key (see `chooseKeyFields`). A sole candidate is used without this check. A setting `KEY_FIELDS_*` for the list
-   * replaces the candidates.
+   * page becomes the key; a sole candidate is not checked.
    */
   readonly keyCandidates: readonly (readonly string[])[];
   /**
@@ -118,10 +117,7 @@ export interface SingleRead {
 export interface StatusTable {
   /** Name of the topic with the status changes, without `TOPIC_PREFIX`. */
   readonly topic: string;
-  /**
-   * Avro schema of the status changes, read from the file that the description names. Without such a file, it is a record schema named
-   * `StatusChange` in the list's namespace.
-   */
+  /** Avro schema of the status changes. Default: a record schema named `StatusChange` in the list's namespace. */
   readonly schema: RecordSchema;
   readonly subjects: readonly StatusTableSubject[];
 }
@@ -131,20 +127,14 @@ export interface StatusTableSubject {
   readonly name: string;
   /** Names of the fields from the record to the object or array; empty for the record itself. */
   readonly path: readonly string[];
-  /**
-   * Status fields of the object. Each is the path from the object to the field, as property names; one name if the field is not nested. If
-   * several of them change at once, their changes are published in this order.
-   */
+  /** Status fields of the object, each as a path of property names from the object. Simultaneous changes are published in this order. */
   readonly fields: readonly (readonly string[])[];
   /**
-   * Name of the object's field that has the time of a status change. If undefined, or if the object has no valid time in that field, the
-   * record's modification time is used.
+   * Name of the object's field with the time of a status change. If undefined, or without a valid time, the record's modification time is
+   * used.
    */
   readonly time: string | undefined;
-  /**
-   * Whether the field `time` holds the time when the object was created. If true, `time` is used for a status change only if the object is
-   * new in the record. Later status changes of the object then have the record's modification time.
-   */
+  /** Whether `time` is the time when the object was created. If so, it is used only for an object that is new in the record. */
   readonly isTimeOfNew: boolean;
 }
 
@@ -159,12 +149,8 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
 }
 
 /**
- * Returns the words that messages use for a list's total (the number of its records, as the API states it):
- *
- * - a total in the response body: the last name of its JSON Pointer;
- * - a total in a header: the name of the header;
- * - a total that has a separate request: `the total of` and the path of that request;
- * - all other cases: `the total`.
+ * Returns the name of a list's total (the number of its records) for messages: the last name of its JSON Pointer, the name of its header,
+ * or `the total of <path>` if it has a separate request; otherwise `the total`.
  */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';
@@ -198,8 +184,8 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
 }
 
 /**
- * Whether any page of the list can be requested directly: by its list offset, or by its number and a size that the request states. The
- * pages of other lists are requested one after another, each after the response before it.
+ * Whether any page of the list can be requested directly: by its list offset, or by its number and a page size. The pages of other lists
+ * are requested one after another.
  */
 export function isPagedByOffset(list: ListDescription): boolean {
   return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));

@@ -229,8 +229,8 @@ const listKeys = {
 };
 
 /**
- * Claims: statements of a list's description that `check --measure` can refute. Each is named after the property that makes it, except
- * `order`: unchanged records are in the same order in every response.
+ * Statements of a list's description that `check --measure` can refute, each named after a property. `order`: unchanged records are in the
+ * same order in every response.
  */
 export const CLAIMS = [
   ...(['key', 'order', 'limit', 'paging', 'more'] as const),

@@ -32,8 +32,7 @@ function authInWords(auth: ApiDescription['auth']): string {
 }
 
 /**
- * Returns a value of `auth` (such as `Bearer {API_KEY}`) as it may be shown to users: the value itself if it refers to a variable,
- * otherwise `[redacted]`, because it may be a secret.
+ * Returns a value of `auth` for display: the value itself if it refers to a variable, as `Bearer {API_KEY}` does, otherwise `[redacted]`.
  */
 function withoutSecret(template: string): string {
   return variablesIn(template).length > 0 ? template : '[redacted]';

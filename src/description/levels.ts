@@ -13,15 +13,14 @@ export interface ReadingRules {
   /** Whether the API states how many records the list has. */
   readonly hasTotal: boolean;
   /**
-   * Whether the total shows at which list offset the list ends. True if the list has a total and its pages can be requested directly. A
-   * full scan then reaches the level `anchored` only if the end of its last page equals the total.
+   * Whether the total shows at which list offset the list ends. True for lists that have a total and whose pages can be requested directly.
    */
   readonly endsAtTotal: boolean;
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
   /**
-   * Whether the last page may be empty although the list has records. True if `endsEmpty` is true, or if a `next` cursor or address is the
-   * only sign in responses that another page follows.
+   * Whether the last page may be empty although the list has records. True if `endsEmpty` is true, or if only a `next` cursor or address
+   * shows that another page follows.
    */
   readonly mayEndEmpty: boolean;
   /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
@@ -44,8 +43,8 @@ export function readingRules(list: ListDescription): ReadingRules {
 }
 
 /**
- * Whether the responses with records also show where the list ends: by a total, or by whether another page follows. Always true for a list
- * that one response contains. If false, only an empty page shows the end.
+ * Whether the responses with records also show where the list ends: by a total, or by whether another page follows. If false, only an empty
+ * page shows the end.
  */
 export function showsEnd({ paging, more, next, total }: ListDescription): boolean {
   const isTotalShown = total !== undefined && !totalRequestOf({ total });
@@ -72,11 +71,11 @@ export function canProveAbsence(list: ListDescription, isSorted = true): boolean
 }
 
 /**
- * Whether full scans reach the level `anchored` only if the list is sorted by its key. At this level, each page contained an unchanged
- * record that was read before, which is evidence that the whole list was read. True for lists whose pages overlap and that are not polled.
- * Polled lists need no order, because polls find the records that move to another page during a scan.
+ * Whether full scans reach the level `anchored` only if the list is sorted by its key. True for lists whose pages overlap and that are not
+ * polled.
  */
 export function needsKeyOrder(list: ListDescription): boolean {
+  // Polls find the records that move to another page during a scan.
   return readingRules(list).overlaps && list.dates === undefined;
 }
 

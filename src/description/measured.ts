@@ -47,7 +47,7 @@ export function readMeasured(path: string): Measured {
 }
 
 /**
- * Returns a line for each claim (statement of the description) that `check --measure` refuted: the list, the claim and what to do.
+ * Returns a line for each claim that `check --measure` refuted: the list, the claim and what to do.
  *
  * @param lists Names of the lists that are read. Results for other lists are ignored.
  */

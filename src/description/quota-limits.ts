@@ -17,15 +17,14 @@ export interface DescribedQuota {
    */
   readonly scope: 'endpoint' | 'key';
   /**
-   * Maximum number of requests per minute for each API key (scope `key`) or for each list (scope `endpoint`). If the API has several
-   * such limits, this is the smallest, converted to requests per minute.
+   * Maximum number of requests per minute for each API key (scope `key`) or for each list (scope `endpoint`). If the API has several such
+   * limits, this is the smallest.
    */
   readonly perMinute: number;
   /** Maximum number of requests per second for an API key, counted over all lists; undefined without such a limit. */
   readonly keyPerSecond: number | undefined;
   /**
-   * Limits of each list, by its name. They apply in addition to `keyPerSecond`. A list's limit per minute applies in addition to the API's
-   * `perMinute` if `scope` is `key`, and replaces it if `scope` is `endpoint`.
+   * Limits of each list, by its name. A limit per minute replaces `perMinute` if `scope` is `endpoint`; otherwise it applies in addition.
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
   /** Maximum numbers of logins per minute and per second. */
@@ -37,8 +36,8 @@ const LOGIN_LIMIT = '10/min';
 /** Length of the units of limits, in seconds. */
 const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
 /**
- * Maximum value of a limit per minute, in requests; a description's limit above it is reduced to it. Each request that may start in a
- * minute has a slot in a file of the state folder, so a larger maximum needs larger files.
+ * Maximum value of a limit per minute, in requests; higher limits are reduced to it. Each request of a minute has a slot in a file of the
+ * state folder, so a larger maximum needs larger files.
  */
 const MAX_PER_MINUTE = 1_000_000;
 /** Maximum value of a limit per second, in requests; a description's limit above it, such as `20000/s`, is reduced to it. */

@@ -116,10 +116,7 @@ function invalid(lines: readonly string[]): CellarstreamError {
   return new CellarstreamError('SETTINGS', [...new Set(lines)].join('\n'));
 }
 
-/**
- * Returns the text of a problem: its path, then its message. A colon separates them unless the message begins with `is`, `needs`, `has` or
- * `sends`: then the path is its subject.
- */
+/** Returns the path and the message of a problem, with a colon between them unless the path is the subject of the message. */
 function textOf({ path, message }: Problem): string {
   if (path.length === 0) return message;
   const isSentence = /^(?:is|needs|has|sends) /.test(message);
@@ -135,9 +132,8 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * Converts a zod issue to problems: one for each unknown key or invalid key, and one for any other issue, except for a union. If a value
- * suits no alternative of a union, returns the problems of the first alternative that objects only to parts within the value. If every
- * alternative objects to the whole value, returns one problem for the whole value.
+ * Converts a zod issue to problems. For a union, returns the problems of the first alternative that objects only to parts within the value;
+ * if there is none, one problem for the whole value.
  */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
@@ -161,11 +157,8 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the place of a problem in the file, as a character position.
- *
- * - By default: the position of the value at `path`.
- * - With `isKey`: the position of the last key in `path`.
- * - If the file lacks that value or key: the position of the last part of `path` that exists.
+ * Returns the place of a problem in the file, as a character position: that of the value at `path` or, with `isKey`, of the last key in
+ * `path`. If the file lacks it, the position of the last part of `path` that exists.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;

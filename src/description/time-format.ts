@@ -60,10 +60,7 @@ const FORMATS = {
   'http-date': HTTP_DATE,
 };
 
-/**
- * Letter groups that a pattern of times may contain. Each has the position of its value in a time such as `2024-05-01T12:34:56.789Z`: the
- * index of its first character, and the index after its last.
- */
+/** Letter groups that a pattern of times may contain, each with the position of its value in a time such as `2024-05-01T12:34:56.789Z`. */
 const GROUPS: Readonly<Record<string, readonly [from: number, to: number]>> = {
   ...{ yyyy: [0, 4], MM: [5, 7], dd: [8, 10] },
   ...{ HH: [11, 13], mm: [14, 16], ss: [17, 19], SSS: [20, 23] },

@@ -63,7 +63,7 @@ interface ContainerSpec {
 
 /**
  * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 only, a remote one on all its
- * addresses. The containers are removed by `stop`, or by testcontainers' watcher (Ryuk) after this process has ended.
+ * addresses. The containers are removed by `stop`, or after this process has ended.
  *
  * @throws CellarstreamError `SERVICES` if an image cannot be pulled or a server does not start.
  */
@@ -140,15 +140,10 @@ async function startContainer(
   }
 }
 
-/**
- * Whether the Docker engine runs on this machine. `host` is the engine's host, as testcontainers names it. For this machine it is
- * `localhost` or, if this process runs in a container, the address of Docker's bridge.
- *
- * An address belongs to this machine if this process can listen on it. Node's list of network interfaces can't be used: it lacks a bridge
- * to which no container is attached.
- */
+/** Whether the Docker engine at `host` runs on this machine: `host` is `localhost`, or an address at which this process can listen. */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;
+  // Node's list of network interfaces can't be used: it lacks a bridge to which no container is attached.
   const server = createServer();
   try {
     server.listen(0, host);
@@ -163,17 +158,13 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/**
- * Represents a container as the program that {@link untilReady} waits for. Its `log` returns not the log but the command that prints it,
- * `docker logs <id>`, for error messages.
- */
+/** Represents a container as the program that {@link untilReady} waits for. Its `log` returns the command that prints the log. */
 function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }
 
 /**
- * Returns the environment of the Kafka image for a single node. The broker's own connections, which write transaction markers, use the
- * listener INSIDE.
+ * Returns the environment of the Kafka image for a single node.
  *
  * @param address `host:port` advertised to clients outside the container.
  */
@@ -187,6 +178,7 @@ function kafkaEnvironment(
     listeners: `INSIDE://:19092,HOST://:${KAFKA_PORT},CONTROLLER://:9093`,
     'advertised.listeners': `INSIDE://localhost:19092,HOST://${address}`,
     'listener.security.protocol.map': 'INSIDE:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    // For the broker's own connections, which write transaction markers.
     'inter.broker.listener.name': 'INSIDE',
     'controller.listener.names': 'CONTROLLER',
     'controller.quorum.voters': '1@localhost:9093',

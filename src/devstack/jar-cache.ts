@@ -37,8 +37,7 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
 }
 
 /**
- * Returns the jars of Kafka and of the schema registry. Jars that are not cached are downloaded to a folder that is renamed once it is
- * complete. So neither an interrupted download nor a concurrent one leaves an incomplete cache.
+ * Returns the jars of Kafka and of the schema registry. Jars that are not cached are downloaded.
  *
  * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */
@@ -55,16 +54,15 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
 }
 
 /**
- * Returns the path of a server's class archive (JEP 350), a file of classes that a JVM has already parsed, so that the next start is
- * faster. The file need not exist. `jars` is the folder of the server's jars.
+ * Returns the path of a server's class archive (JEP 350), with which a JVM starts faster. The file need not exist. `jars`: the folder of
+ * the server's jars.
  */
 export function classArchive(jars: string): string {
   return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
 }
 
 /**
- * Returns the JVM options that make a server load its class archive (see {@link classArchive}): one option, or none if the archive does
- * not exist. A JVM ignores an archive that another Java version created.
+ * Returns the JVM options that make a server load its class archive (see {@link classArchive}): one, or none if the archive does not exist.
  */
 export function sharedClasses(jars: string): readonly string[] {
   const file = classArchive(jars);
@@ -128,10 +126,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves the folder `fresh` to the path `folder` in the cache. Another process may have put a folder there meanwhile:
- *
- * - If that folder is complete, it stays, and `fresh` stays where it is.
- * - If that folder is incomplete, it is first moved into the folder `discard`, which the caller deletes.
+ * Moves the folder `fresh` to the path `folder`. A complete folder that another process has put there stays; an incomplete one is first
+ * moved into the folder `discard`, which the caller deletes.
  */
 export async function installFolder(
   fresh: string,
@@ -188,8 +184,7 @@ async function sizes(folder: string): Promise<Record<string, number>> {
 const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
 
 /**
- * Summarizes a download on one line: number and total size of the downloaded files, if there are any yet, elapsed time, and the current
- * file.
+ * Summarizes a download on one line: number and total size of the downloaded files, elapsed time, and the current file.
  *
  * @param log The output of `mvn --batch-mode` so far.
  * @param tookMs Time since Maven was started, in ms.

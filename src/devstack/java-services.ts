@@ -58,9 +58,8 @@ export async function startOnJava(
 const MADE_BY = 'java-version.txt';
 
 /**
- * Creates the class archives (JEP 350) of Kafka and the registry, which halve their start times. To create them, both are started and
- * stopped once, which takes about ten seconds. Does nothing if archives of the same Java version exist. A failure is only reported to
- * `options.onProgress`, because the servers also start without archives.
+ * Creates the class archives (JEP 350) of Kafka and the registry, which halve their start times, if there are none of this Java version.
+ * To create them, both servers are started and stopped once. A failure is only reported to `options.onProgress`.
  */
 async function archiveClasses(
   jars: Jars,

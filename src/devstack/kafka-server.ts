@@ -27,8 +27,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional settings of a cluster with several nodes. A node that is stopped first hands the leadership of its partitions to other nodes.
- * The first replica of each partition becomes its leader within about a second, so tests can move the leadership by reordering replicas.
+ * Additional settings of a cluster with several nodes. A stopped node hands over the leadership of its partitions, and the first replica of
+ * each partition becomes its leader within about a second.
  */
 const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
@@ -66,10 +66,7 @@ interface KafkaServerOptions {
   readonly launch: KafkaLaunch;
 }
 
-/**
- * Describes how to run a Kafka node. The node's first port is that of the broker's listener BROKER, the second that of the controller; the
- * third and later ports are those of {@link KafkaLaunch.listeners}, in their order.
- */
+/** Describes how to run a Kafka node. Its ports are, in order: the listener BROKER, the controller, and {@link KafkaLaunch.listeners}. */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Lowest port that is chosen at random for a server. The range ends below the ephemeral ports (from 32768 on Linux). Otherwise a client
- * that keeps reconnecting to a stopped broker could be assigned the broker's port and connect to itself: the broker could not restart.
+ * Lowest port that is chosen at random for a server. The range ends below the ephemeral ports (from 32768 on Linux), so that no client
+ * connection is assigned the port of a stopped broker.
  */
 const LOWEST = 20_000;
 /** Upper bound, exclusive, of the ports that are chosen at random for servers. */

@@ -10,8 +10,8 @@ export function registryUrlOf(host: string, port: number): string {
 }
 
 /**
- * Describes how to run an Apicurio Registry. Its database is a file in the temporary folder of `tethered`, and each commit is written to
- * it, so the data survives a kill of the JVM.
+ * Describes how to run an Apicurio Registry. Its database is a file in the temporary folder of `tethered`, which survives a kill of the
+ * JVM.
  *
  * @param folder Folder of the unpacked distribution.
  * @param tethered The temporary folder, and the process that deletes it.

@@ -20,8 +20,8 @@ interface ServiceControl {
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Shuts the server down with SIGTERM, and resolves once its process has ended. A broker of a cluster first hands the leadership of its
-   * partitions to other brokers. A paused server ends only after `resume`. Port and data are retained for the next start.
+   * Shuts the server down with SIGTERM, and resolves once its process has ended. Port and data are retained for the next start. A paused
+   * server ends only after `resume`.
    */
   stop(): Promise<void>;
 }
@@ -44,8 +44,8 @@ interface Endpoints {
 }
 
 /**
- * Kafka and registry without controls to stop or pause them individually: those at the addresses in the settings (origin `settings`), or
- * containers (origin `docker`).
+ * Kafka and registry that can't be stopped or paused individually: those named in the settings (origin `settings`), or containers (origin
+ * `docker`).
  */
 export interface PlainServices extends Endpoints {
   readonly origin: 'settings' | 'docker';
@@ -68,15 +68,15 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: Kafka's own topics, and
-   * by default all others, have three replicas, and `min.insync.replicas` is 2.
+   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: topics have three
+   * replicas by default, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Security protocols of additional listeners of each node, by listener name. Default: none. Put the other settings of these listeners
-   * into `settings`, as `listener.name.<name>...`. Ignored if Kafka runs in a container.
+   * Security protocols of additional listeners of each node, by listener name. Default: none. Their other settings belong in `settings`, as
+   * `listener.name.<name>...`. Ignored if Kafka runs in a container.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Folders of compiled classes that `settings` name, such as the class of a policy. Ignored if Kafka runs in a container. */
@@ -97,14 +97,10 @@ export interface LaunchOptions {
   readonly readyTimeoutMs?: number;
   /** Called with a line that describes the progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
-  /**
-   * Called with the reason, on one line, when a Docker engine responds but the containers could not be started, so that Java is tried
-   * instead. Not called if there is no Docker engine.
-   */
+  /** Called with the reason, on one line, when the containers could not be started, so that Java is tried instead. */
   readonly onFallback?: (reason: string) => void;
   /**
-   * Versions of Kafka and the registry to use instead of those in `pom.xml`, in Maven's notation, for tests. If set, the servers run on
-   * Java, not in Docker. Each pair of versions has its own cache folder.
+   * Versions of Kafka and the registry, in Maven's notation. Default: those in `pom.xml`. If set, the servers run on Java, not in Docker.
    */
   readonly versions?: {
     readonly kafka?: string | undefined;

@@ -20,17 +20,14 @@ const CACHED = { found: true, reason: undefined } as const;
  * Returns a Kafka and a schema registry from the first of these sources that is available:
  *
  * - The servers named in the options. It is not tested whether they respond.
- * - Docker containers, if a Docker engine responds and testcontainers is installed. If the containers can't be started, the next source is
- *   used. Containers are skipped with the option `versions`, because images have fixed versions.
+ * - Docker containers, if a Docker engine responds and testcontainers is installed. Skipped with the option `versions`.
  * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
  *
- * The environment variable `SERVICES` limits the choice if the options name no servers. With `java`, containers are skipped. With `docker`,
- * JVMs are not tried, unless the option `versions` is set.
+ * The environment variable `SERVICES` chooses between containers (`docker`) and JVMs (`java`), unless the option `versions` requires JVMs.
+ * `stop`, or the end of this process, removes the started servers and their data.
  *
- * Resolves once the servers that it started respond. `stop`, or the end of this process in any way, removes them and their data.
- *
- * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has a value other
- * than `docker` and `java`. `SERVICES` if no source is available, or the last source that was tried fails.
+ * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or the variable `SERVICES` has another value;
+ * `SERVICES` if no source is available, or the servers do not start.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];
@@ -64,6 +61,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   const java = await findJava(env);
   // Looking for Maven takes half a second, and Maven is not needed once the jars are cached.
   const jars = (await isCached(options)) ? CACHED : await findMaven(env);
+  // Also with SERVICES=docker, if `versions` has skipped the containers.
   if (java.found && jars.found) return startOnJava(java.command, options);
 
   const missing = [...noDocker, java.reason, jars.reason];
@@ -75,8 +73,8 @@ export async function startServices(options: StartServicesOptions = {}): Promise
 }
 
 /**
- * Starts Kafka and a schema registry in Docker containers. If there is no Docker engine, or starting fails with a CellarstreamError,
- * returns the reason or, if `isRequired`, throws an error. Any other error is thrown.
+ * Starts Kafka and a schema registry in Docker containers. If that is not possible, throws an error if `isRequired`, otherwise returns the
+ * reason.
  */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();

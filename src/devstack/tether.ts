@@ -1,9 +1,8 @@
 /**
- * Helper process that runs a launcher's programs in a temporary folder, and ends the programs and deletes the folder when the launcher
- * ends. It detects the end by the closing of its IPC channel, which works even if the launcher is killed with SIGKILL.
+ * Helper process that runs a launcher's programs in a temporary folder. It ends the programs and deletes the folder when the launcher ends,
+ * even by SIGKILL: the IPC channel then closes.
  *
- * It runs detached, and each program in its own process group, so that Ctrl-C reaches only the launcher, which still needs the programs
- * during its own shutdown.
+ * It runs detached, and each program in its own process group, so that Ctrl-C reaches only the launcher.
  *
  * Started by `Tethered` as `node tether.js FOLDER-PREFIX`; imports nothing from the project.
  */
@@ -38,8 +37,8 @@ export type TetherEvent =
 const GRACE_MS = 5_000;
 
 /**
- * The helper process, which starts programs on command. It ends when the launcher ends or disconnects, on SIGTERM, SIGINT or SIGHUP, and
- * after an uncaught error. Before it exits, it stops the programs and deletes the folder with their logs and data.
+ * The helper process, which starts programs on command. It ends when the launcher ends or disconnects, on a signal, and after an uncaught
+ * error. Before it exits, it stops the programs and deletes the folder.
  */
 class Helper {
   readonly #folder: string;

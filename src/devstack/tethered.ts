@@ -9,8 +9,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
 /**
- * Path of the compiled helper process (`tether.ts`), which runs this module's programs and ends them when this process ends. It is the
- * compiled file even if this module runs from `src`, because Node 20 can't run TypeScript.
+ * Path of the compiled helper process (`tether.ts`). It is the compiled file even if this module runs from `src`: Node 20 can't run
+ * TypeScript.
  */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
@@ -46,8 +46,8 @@ export function lastLines(log: string): string {
 }
 
 /**
- * A new temporary folder, and programs that run in it. The programs are run by a helper process (`tether.ts`), which ends them and deletes
- * the folder at `end()`, or when this process ends in any way, even by SIGKILL.
+ * A new temporary folder, and programs that run in it. A helper process (`tether.ts`) ends the programs and deletes the folder at `end()`,
+ * or when this process ends, even by SIGKILL.
  */
 export class Tethered {
   readonly folder: string;
@@ -98,8 +98,8 @@ export class Tethered {
   }
 
   /**
-   * Starts `command` with `args` in {@link Tethered.folder}, and resolves once the program runs. Its output, stdout and stderr, goes
-   * to the file `<name>.log` in that folder, which is overwritten.
+   * Starts `command` with `args` in {@link Tethered.folder}, and resolves once the program runs. Its output goes to the file `<name>.log`
+   * there.
    *
    * @throws CellarstreamError `SERVICES` if the program cannot be started.
    */

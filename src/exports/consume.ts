@@ -1,6 +1,6 @@
 /**
- * Consuming the topics: replays between any two positions, consumer groups, an in-memory table of the newest images, and status changes of
- * orders. The guide is `docs/consumers.md`.
+ * Consuming the topics: replays, consumer groups, an in-memory table of the newest images, and status changes of orders. The guide is
+ * `docs/consumers.md`.
  *
  * @module cellarstream/consume
  */

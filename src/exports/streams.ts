@@ -1,6 +1,6 @@
 /**
- * The RxJS operators that the service is built from, for pipelines of your own: from token and quota, through pages and records, to
- * changes. They do not depend on Kafka. The exports are in the order in which records flow through them.
+ * The RxJS operators that the service is built from, for pipelines of your own. They do not depend on Kafka. The exports are in the order
+ * in which records flow through them.
  *
  * @module cellarstream/streams
  */

@@ -15,9 +15,9 @@ const CHECK_FOLDER_EVERY_MS = 2_000;
 export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
- * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose
- * configuration or error has not changed is emitted as the same object. If the folder can't be read at the start, the Observable errors
- * with `SETTINGS`. If it can't be read later, its last known contents stay in effect.
+ * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An unchanged account is
+ * emitted as the same object. Errors with `SETTINGS` if the folder can't be read at the start; later, its last known contents stay in
+ * effect.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },

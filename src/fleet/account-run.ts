@@ -25,9 +25,8 @@ export interface AccountRunOptions {
   /** Messages to commit in the same transactions as the account's claim and its release. */
   readonly ledgerMessages: LedgerSideMessages;
   /**
-   * Called when {@link AccountRun.phase} has changed because an asynchronous step has ended: restoring the images, or serving the account.
-   * Also called when the pause after a failure is over. Not called for phase changes that the methods of {@link AccountRun} make before
-   * they return.
+   * Called when {@link AccountRun.phase} has changed because restoring the images or serving the account has ended, and when the pause
+   * after a failure is over.
    */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
@@ -235,9 +234,8 @@ export class FinalPolls {
   };
 
   /**
-   * Starts the final polls on subscription, and emits once when they are done. That is when each list that was polled before has been
-   * polled again and the results are published. Emits after {@link FINAL_POLL_TIMEOUT_MS} at the latest, and at once if no list was polled
-   * before.
+   * Starts the final polls on subscription, and emits once each list that was polled before has been polled again and the results are
+   * published. Emits after `FINAL_POLL_TIMEOUT_MS` at the latest.
    */
   readonly pollAll$ = new Observable<unknown>((subscriber) => {
     this.#waiting = new Set(this.#lists);

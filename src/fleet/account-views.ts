@@ -85,9 +85,8 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
 }
 
 /**
- * Returns the text of the error because of which the account is not served; undefined if there is none. If the account is in
- * `localAccounts`, this is the error of this process. Otherwise it is the error in the newest report of the instance with the id
- * `instance`.
+ * Returns the text of the error because of which the account is not served; undefined if there is none. The error comes from this process
+ * if the account is in `localAccounts`, otherwise from the newest report of the instance with the id `instance`.
  */
 function failureOf(
   account: string,
@@ -114,8 +113,8 @@ export interface FleetOverview extends FleetTopicState {
 
 export interface AccountOverview extends Omit<FleetAccount, 'since'> {
   /**
-   * Time from which the account has been in its current state, in epoch ms, according to the newest message about the account. Undefined if
-   * there is no such message, or if the owner has left the fleet without a release.
+   * Time from which the account has been in its current state, in epoch ms. Undefined if there is no message about the account, or if the
+   * owner has left the fleet without a release.
    */
   readonly since: number | undefined;
 }
@@ -145,7 +144,7 @@ function rankOf({ state, problem }: AccountOverview): number {
 
 /**
  * Converts an account of the fleet view to an overview, whose `problem` says why a running account is not ready, or why an account has no
- * owner, for example because no member has its file.
+ * owner.
  */
 function accountOverview(one: FleetAccount, { accounts, group }: FleetOverview): AccountOverview {
   const { account, owner, state } = one;

@@ -16,14 +16,11 @@ export interface ServeOptions extends Required<
 }
 
 /**
- * Maximum number of lists that are opened at the same time; further lists wait. An account's first list counts but never waits. If the
- * number is too large, restores compete for disk and network. If it is too small, accounts start slowly.
+ * Maximum number of lists that are opened at the same time, except that an account's first list never waits. If it is too large, restores
+ * compete for disk and network. If it is too small, accounts start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
-/**
- * Longest time in ms for which a list that is being opened counts towards {@link MAX_CONCURRENT_OPENINGS}. After that, the next waiting
- * list is opened, even if the first one is still restoring its images.
- */
+/** Time in ms after which a list that is still being opened no longer counts towards {@link MAX_CONCURRENT_OPENINGS}. */
 const OPENING_TIMEOUT_MS = 5_000;
 
 export function accountWork(
@@ -44,7 +41,7 @@ export function accountWork(
 
 /**
  * Creates the queue in which an instance opens its lists: the first list of every account at once, then the second list of each account,
- * and so on. Thus every account soon serves its first list while other accounts' lists are restored.
+ * and so on.
  */
 export function openingQueue(scheduler: SchedulerLike): Opening {
   let inFlight = 0;
