@@ -26,31 +26,27 @@ export interface AssignmentOptions {
   readonly mayMove: boolean;
 }
 
-/**
- * Accounts assigned to each member, by the instance id of the member. An account of which at least one member has the file is assigned to
- * exactly one member. Other accounts are left out.
- */
+/** Accounts assigned to each member, by the member's instance id. Accounts of which no member has the file are left out. */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Tolerated deviation of a member's load from the mean load, as a fraction of the mean. It has two uses:
+ * Tolerated difference between the members' loads, as a fraction of the mean load:
  *
- * - A rebalance moves no account between two members whose deviations are both within it.
- * - An account without an owner goes to a member that already has its images, if that member's load is low enough. The load may exceed the
- *   lowest load of a member with the account's file by at most this fraction of the mean.
+ * - No account moves between two members whose loads both deviate from the mean by at most this.
+ * - An account without an owner goes to a member that has the account's images if that member's load exceeds the lowest load by at most
+ *   this.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * Largest weight of an account that may move from one member to another, as a fraction of the difference between the two members' loads. If
- * it is too large, a move nearly swaps the two loads. The next small change of a weight then moves the account back.
+ * Largest weight of an account that may move between two members, as a fraction of the difference of their loads. If it is too large, a
+ * move nearly swaps the loads, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 /** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
 /**
- * Minimum improvement for which accounts move while the members stay the same. At least one member that is out of balance must get closer
- * to the mean load: its deviation must shrink by at least this fraction. At 0.25, for example, a deviation of 0.4 must become 0.3 or less.
- * If this constant is too small, accounts move for little benefit. If it is too large, uneven loads stay.
+ * Minimum fraction by which moving accounts must reduce the deviation of an unbalanced member's load from the mean. If it is too small,
+ * accounts move for little benefit. If it is too large, uneven loads stay.
  */
 const MIN_IMPROVEMENT = 0.25;
 
@@ -59,18 +55,15 @@ const MIN_IMPROVEMENT = 0.25;
  *
  * - An account whose current owner still has the account's file stays with that owner.
  * - Every other account goes to a member that has its file and a small load, preferably to one that also has its images.
- * - If `mayMove`: accounts move away from the most loaded members until the loads are balanced or no move improves them.
+ * - If `mayMove`: accounts move to less loaded members until the loads are balanced or no suitable account is left.
  *
- * Deterministic: the order of `members` does not matter.
+ * The result does not depend on the order of `members`.
  */
 export function assign(options: AssignmentOptions): Assignment {
   return assignedLoads(options).assignment();
 }
 
-/**
- * Whether accounts should move although no member joined or left. That is so if a member's load is out of balance, and moving accounts
- * would bring it considerably closer to the mean.
- */
+/** Whether moving accounts would bring the load of an unbalanced member considerably closer to the mean. */
 export function isImbalanced(fleet: Omit<AssignmentOptions, 'mayMove'>): boolean {
   const now = assignedLoads({ ...fleet, mayMove: false });
   const moved = assignedLoads({ ...fleet, mayMove: true });
@@ -99,10 +92,7 @@ function assignedLoads({ members, weights, mayMove }: AssignmentOptions): Loads 
   return loads;
 }
 
-/**
- * Returns the member to which the account was assigned last (in the newest generation). Members without the account's file are left out.
- * Undefined if no member is left. If several members state the same generation, returns the first of them by id.
- */
+/** Returns the member to which the account was assigned last, among the members that have its file; undefined if there is none. */
 function currentOwner(account: string, members: readonly Candidate[]): Candidate | undefined {
   const holders = members.filter(
     ({ configured, ownedSince }) => configured.has(account) && ownedSince.has(account),
@@ -128,8 +118,8 @@ function newOwnerFor(account: string, members: readonly Candidate[], loads: Load
 }
 
 /**
- * Moves one account after another from a more loaded member to a less loaded one, beginning with the most loaded and the least loaded
- * member. Ends when for no two members both {@link Loads.isImbalanced} is true and {@link bestMove} returns an account.
+ * Moves one account after another from a more loaded member to a less loaded one, until the loads are balanced or no suitable account is
+ * left.
  */
 function balance(members: readonly Candidate[], loads: Loads): void {
   for (let move = nextMove(members, loads); move; move = nextMove(members, loads)) {
@@ -150,11 +140,8 @@ function nextMove(members: readonly Candidate[], loads: Loads) {
 }
 
 /**
- * Returns the best account to move from member `from` to member `to`: the one whose move makes the two members' loads most equal. Among
- * equally good accounts, prefers one whose images `to` has restored.
- *
- * Only accounts whose file `to` has are considered, and whose weight is at most {@link MAX_MOVE_SHARE} of the load difference. Undefined if
- * there is none.
+ * Returns the account whose move makes the loads of members `from` and `to` most equal; undefined if no account may move. Its weight may be
+ * at most {@link MAX_MOVE_SHARE} of the load difference, and `to` must have its file.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);

@@ -15,10 +15,8 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns when owners of the account crashed shortly after they had claimed it, in epoch ms. Only crashes within the last ten minutes are
- * included. Crashes long after a claim are left out, because they may have any cause.
- *
- * If the current owner has crashed shortly after its claim, that crash is included with the time `now`: it is not in the fleet's topic yet.
+ * Returns when owners of the account crashed shortly after they had claimed it, in epoch ms, within the last ten minutes. Such a crash of
+ * the current owner is included with the time `now`, because it is not in the fleet's topic yet.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,

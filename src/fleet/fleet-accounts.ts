@@ -26,9 +26,8 @@ export interface FleetAccountsOptions extends SharedByAccounts {
 const QUARANTINED_WEIGHT = 0.01;
 
 /**
- * The accounts of one instance. An account is added when it is assigned to this instance and has a valid file. It is stopped if it is not
- * assigned to this instance any more, or if its file was changed or removed. Once it has stopped for one of these reasons, it is removed.
- * If the changed file is valid, the account is then added again.
+ * The accounts of one instance: those that are assigned to it and have a valid file, and others until they have stopped. An account whose
+ * file has changed is restarted.
  */
 export class FleetAccounts {
   readonly #options: FleetAccountsOptions;
@@ -65,8 +64,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Begins a generation of the fleet's Kafka group: stores the generation's assignment. Also forgets for which accounts this instance has
-   * asked for a release, because such a request counts only in the generation in which it was made.
+   * Begins a generation of the fleet's Kafka group with this assignment. Forgets this instance's requests for releases, which count only in
+   * the generation in which they were made.
    */
   generationStarted(generation: number, assignment: FleetAssignment): void {
     this.#newest = {
@@ -105,11 +104,12 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the metadata that this instance sends to the fleet's Kafka group when it joins. While it is leaving the fleet, the metadata
-   * contain no account files, so that the next generation assigns its accounts to other instances.
+   * Returns the metadata that this instance sends when it joins the fleet's Kafka group. While it is leaving the fleet, the metadata
+   * contain no account files.
    */
   memberMetadata(): MemberMetadata {
     const { context, name, folders } = this.#options;
+    // Without files, the accounts are assigned to other instances in the next generation.
     const configured = this.#isLeaving ? [] : servableAccounts(this.#files);
     return {
       instance: context.instance,
@@ -177,11 +177,11 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the digests of API keys, by account name. Normally these are the API keys of the accounts `configured`. While this instance is
-   * leaving the fleet, they are those of all accounts that have not stopped here yet, so that no other account with the same API key is
-   * served meanwhile.
+   * Returns the digests of the API keys of the accounts `configured`, by account name. While this instance is leaving the fleet: of the
+   * accounts that have not stopped here yet.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
+    // A leaving instance reports the API keys still in use, so that no other account with the same API key is served meanwhile.
     const configs = this.#isLeaving
       ? [...this.#accounts.values()].map(({ config }) => config)
       : configured.flatMap((account) => this.#configOf(account) ?? []);
@@ -195,10 +195,7 @@ export class FleetAccounts {
     this.#accounts.set(account, new LocalAccount(config, this.#accountOptions));
   }
 
-  /**
-   * Stops an account whose file has changed or was removed; if the account has stopped already, removes it. If the removed account is
-   * assigned to this instance and quarantined, also ends the quarantine.
-   */
+  /** Stops an account whose file has changed or was removed. Removes the account if it has stopped already. */
   #end(account: string, here: LocalAccount): void {
     const { fleetHooks, onChange } = this.#options;
     const { run } = here;
@@ -219,9 +216,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Deletes the accounts that have stopped here and are not assigned to this instance from `#assignedSince`, and marks their folders as
-   * unused. Otherwise the member metadata would still report these accounts as owned, and the leader would assign them to this instance
-   * again.
+   * Forgets the accounts that have stopped here and are not assigned to this instance, so that they are no longer reported as owned. Marks
+   * their folders as unused.
    */
   #forgetOthers(): void {
     for (const account of this.#assignedSince.keys()) {

@@ -50,13 +50,10 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns functions that create this account's messages for the fleet's topic. The account's ledger writes the messages in its
-   * transactions:
+   * Returns functions that create this account's messages for the fleet's topic: `runs` for the transaction of the claim, and `released`
+   * for the transaction of the release. The account's ledger writes these transactions.
    *
-   * - `claimMessages`: the message `runs`, in the transaction of the claim;
-   * - `releaseMessages`: the message `released`, in the transaction of the release.
-   *
-   * @param claim Returns the details of the claim. Called by `claimMessages`.
+   * @param claim Returns the details of the claim for `runs`.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;
@@ -69,8 +66,8 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Writes reports on this instance's accounts to the fleet's topic. At regular intervals, compares the accounts with the instance's last
-   * report, and writes a new report if {@link isReportable} says so. The observable emits nothing.
+   * Compares the accounts with this instance's last report at regular intervals, and writes a new report to the fleet's topic after a
+   * notable change. The observable emits nothing.
    *
    * @param report Returns the report that describes the accounts now.
    * @param onError Called when a report can't be written. The next attempt follows at the next interval.

@@ -24,9 +24,8 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 }
 
 /**
- * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet. Otherwise each change would be
- * published twice: the two accounts have different transactional ids, so their instances would not fence each other. Does nothing if the
- * check fails with an error that no retry can resolve, such as a lack of permission to read the fleet's Kafka group.
+ * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet: each change would be published
+ * twice. Does nothing if the check fails for good, for example without the right to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */
@@ -37,6 +36,7 @@ export async function refuseFleetConflict(prefix: string, kafka: Kafka): Promise
     const topicOf = ({ fleet }: FleetAccountName) => topicNames(fleet).fleet;
     const there = await existing({ kafka }, accounts.map(topicOf));
     for (const each of accounts) {
+      // The instances would not fence each other, because their accounts have different transactional ids.
       if (there.has(topicOf(each))) await refuseIfServed(each, prefix, kafka);
     }
   } catch (error) {

@@ -26,17 +26,16 @@ export interface FleetGroupState {
 }
 
 /**
- * How long to wait for the end of a rebalance, in ms; during a rebalance Kafka does not return the members' metadata. Longer than a session
- * timeout, after which a rebalance proceeds without crashed members.
+ * Longest wait for the end of a rebalance, in ms. It must be longer than a session timeout, after which a rebalance proceeds without
+ * crashed members.
  */
 const REBALANCE_DEADLINE_MS = 12_000;
 /** Pause before the group is described again during a rebalance, in ms. */
 const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Reads the state of a fleet's Kafka group from the group's coordinator. Waits for the end of a running rebalance, for at most {@link
- * REBALANCE_DEADLINE_MS}. If the rebalance lasts longer, the result has no members and no assignment. Members whose metadata this version
- * can't decode are left out.
+ * Reads the state of a fleet's Kafka group from the group's coordinator. Waits for the end of a running rebalance. If the rebalance takes
+ * too long, the result has no members and no assignment.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

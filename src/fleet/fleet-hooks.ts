@@ -4,8 +4,8 @@ import type { AccountStep } from './next-step.ts';
 /** Callbacks through which an instance reports events of its fleet. All are optional; none may throw or block. */
 export interface FleetHooks {
   /**
-   * Called when a generation of the fleet's Kafka group has begun, with the generation's number, its members' names (`instances`), and the
-   * number of accounts assigned to this instance.
+   * Called when a generation of the fleet's Kafka group has begun: with its number, the names of its members (`instances`), and the number
+   * of accounts assigned to this instance.
    */
   readonly onGeneration?: (generation: {
     number: number;
@@ -27,10 +27,9 @@ export interface FleetHooks {
     step: Exclude<AccountStep, 'stay'> | 'stop';
   }) => void;
   /**
-   * Called when the handover of an account from another instance is complete: at the API's first successful response to this instance.
-   *
-   * `elapsedMs` is the duration of the handover. The handover begins when this instance asks for the account's release. If this instance
-   * did not ask, it begins when this instance detects that the previous owner has released the account or has crashed.
+   * Called when an account has been handed over from another instance: at the API's first successful response to this instance.
+   * `elapsedMs`: time since this instance asked for the release or, if it did not ask, since it detected that the previous owner had
+   * released the account or had crashed.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Called when another instance has claimed an account that this instance had not released. */
@@ -43,15 +42,15 @@ export interface FleetHooks {
    */
   readonly onQuarantined?: (quarantined: { account: string }) => void;
   /**
-   * Called when an account's file is invalid. Also called when another account, whose file is at another instance, has the same API key and
-   * is served instead. This instance does not serve the account until the files are corrected.
+   * Called when this instance can't serve an account because its file is invalid, or because another account with the same API key is
+   * served instead.
    */
   readonly onWrongFile?: (wrong: { account: string; error: unknown }) => void;
   /** Called with the state of the fleet as this instance sees it: when the state may have changed, and at least every few seconds. */
   readonly onFleet?: (fleet: FleetView) => void;
   /**
-   * Called when a call to Kafka has failed. `delayMs`: pause before the call is retried, in ms; 0 where the pause is not reported. `count`:
-   * number of consecutive failures where they are counted, otherwise 1.
+   * Called when a call to Kafka has failed. `delayMs`: pause before the retry, in ms; 0 where it is not reported. `count`: number of
+   * consecutive failures; 1 where they are not counted.
    */
   readonly onRetry?: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }

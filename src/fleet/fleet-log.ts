@@ -62,13 +62,13 @@ export class FleetTopicTable implements FleetTopicState {
 /** Client of the fleet's topic: reads the state of the fleet from it, and writes messages to it. */
 export interface FleetLog extends FleetTopicState {
   /**
-   * Reads the fleet's topic while subscribed and never completes; emits after each batch that contained messages. Errors are reported to
-   * `onRetry`, and reading resumes.
+   * Reads the fleet's topic while subscribed, and emits after each batch that contains messages. Errors are reported to `onRetry`, and
+   * reading resumes. Never completes.
    */
   readonly following$: Observable<void>;
   /**
-   * Resolves once the topic has been read up to the end that it had at the call, uncommitted messages included. Rejects if the end can't
-   * be requested. Works only while {@link following$} is subscribed.
+   * Resolves once the topic has been read up to the end that it had at the call. Rejects if the end can't be requested. Works only while
+   * {@link following$} is subscribed.
    */
   readonly catchUp: () => Promise<void>;
   readonly send: (message: Message) => Promise<void>;
@@ -85,18 +85,14 @@ interface FleetLogOptions {
 /** Pause before reading the fleet's topic is retried after an error, in ms. */
 const PAUSE_MS = 1_000;
 /**
- * Longest time to read up to the end of the topic, in ms. After that the connection is considered dead, and the topic is read over a new
- * one. kafkajs itself takes half a minute to detect a dead connection.
+ * Longest time to read up to the end of the topic, in ms. After that, the topic is read over a new connection: kafkajs itself takes half a
+ * minute to detect a dead one.
  */
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the fleet's topic. {@link FleetLog.following$} reads the topic up to the high watermark, so messages of open and aborted
- * transactions are applied too. A reader of committed messages would have to wait: a transaction left open by a crashed instance holds back
- * the last stable offset, and with it all accounts, for a minute.
- *
- * The last message about an account comes from its newest owner nevertheless, because an instance fences the previous owner before it
- * writes its claim.
+ * Opens the fleet's topic. Messages of open and aborted transactions are read too, because a transaction left open by a crashed instance
+ * would hold up a reader of committed messages for a minute.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
@@ -117,6 +113,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       moved$.next();
       const range = { from: new Map([[0, from]]), ends: new Map([[0, high]]) };
       return readBatches(
+        // The last message about an account still comes from its newest owner, which fences the previous owner before it writes its claim.
         { kafka, topic, range, follow: true, isolation: 'uncommitted', retriesOutages: false },
         (batch) => {
           state.apply(batch.messages);
@@ -168,7 +165,7 @@ const MISSING_TOPIC_ADVICE =
   '`cellarstream run` with ACCOUNTS_DIR creates it at its start: check that TOPIC_PREFIX is the prefix of the fleet';
 
 /**
- * Returns the first offset of the fleet's topic, which has one partition, and its end, uncommitted messages included.
+ * Returns the first offset and the high watermark of the fleet's topic, which has one partition.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic.
  */

@@ -45,15 +45,15 @@ const SESSION_TIMEOUT_MS = 8_000;
 /** Heartbeat interval in Kafka's group, in ms. Heartbeats also notify an instance of a rebalance, after at most this time. */
 const HEARTBEAT_MS = 1_000;
 /**
- * Interval in ms at which each account's next step (claim, release, and so on) is determined even if no event has occurred. A timeout may
- * be detected this much later than it occurs.
+ * Interval at which each account's next step is determined even if no event has occurred, in ms. A timeout may be detected this much later
+ * than it occurs.
  */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
 const VIEW_EVERY_MS = 250;
 /**
- * Longest interval between two calls of the hook `onFleet`, in ms. The hook is called even without an event, because parts of the state,
- * such as a quarantine, change as time passes.
+ * Interval at which the hook `onFleet` is called even without an event, in ms. Parts of the state, such as a quarantine, change as time
+ * passes.
  */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
@@ -65,8 +65,8 @@ const CHECK_BALANCE_EVERY_MS = 15_000;
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * An instance as a member of the fleet's Kafka group: it joins the group, takes part in generations, and finally leaves. While leaving, the
- * instance reports no account files to the group, so that the next generation assigns its accounts to other instances.
+ * An instance as a member of the fleet's Kafka group, from joining to leaving. While it is leaving, it reports no account files, so that
+ * its accounts are assigned to other instances.
  */
 export class FleetMember {
   readonly #options: FleetMemberOptions;
@@ -92,8 +92,8 @@ export class FleetMember {
   }
 
   /**
-   * Runs this instance until `stop$` emits. Resolves once it has released its accounts to other instances and has left the group. Accounts
-   * that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no other instance, all accounts are stopped at once.
+   * Runs this instance until `stop$` emits. Resolves once its accounts are handed over to other instances or stopped, and it has left the
+   * group.
    */
   async run(): Promise<void> {
     const { accounts, stop$ } = this.#options;
@@ -175,13 +175,10 @@ export class FleetMember {
     );
   }
 
-  /**
-   * Lets every account take its next step (restore, claim, release or stop) after each change of the group, of the account files, of the
-   * fleet's topic or of an account's phase, and at regular intervals. Only one run takes place at a time: a change during a run does not
-   * cause another one, but the next interval does. A run may first wait until the fleet's topic has been read to its end.
-   */
+  /** Lets every account take its next step (restore, claim, release or stop) after changes and at regular intervals, one run at a time. */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
+      // A change during a run does not cause another one, but the next interval does.
       exhaustMap(() =>
         this.#accounts.step().catch((error: unknown) => this.#onError(error, STEP_EVERY_MS)),
       ),
@@ -189,8 +186,8 @@ export class FleetMember {
   }
 
   /**
-   * Checks at intervals, while this instance leads the group: triggers a rebalance if loads have been uneven for too long, and deletes the
-   * reports of departed instances.
+   * Triggers a rebalance if loads have been uneven for too long, and deletes the reports of departed instances: at intervals, while this
+   * instance leads the group.
    */
   #watchBalance(): Observable<unknown> {
     return interval(CHECK_BALANCE_EVERY_MS, this.#scheduler).pipe(
@@ -234,7 +231,7 @@ export class FleetMember {
 
   /**
    * Hands this instance's accounts over to other instances, stops the accounts that are left after {@link HANDOVER_TIMEOUT_MS}, and leaves
-   * the group. If there are no other instances, stops all accounts at once.
+   * the group.
    */
   async #handOver(): Promise<void> {
     this.#isLeaving = true;
@@ -251,11 +248,11 @@ export class FleetMember {
   }
 
   /**
-   * Whether another instance will ask this leaving instance for the release of an account. This is true if this instance still serves an
-   * account that the newest assignment contains. If all instances leave at the same time, the result is false: leaving instances report no
-   * account files, so no account is assigned.
+   * Whether an account that this leaving instance still serves is in the newest assignment, so that another instance will ask for its
+   * release.
    */
   #isAwaited(): boolean {
+    // If all instances leave at the same time, no account is assigned, because leaving instances report no account files.
     return [...this.#accounts.localAccounts].some(
       ([account, { run }]) =>
         (run.phase === 'running' || run.phase === 'stopping') &&

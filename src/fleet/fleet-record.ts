@@ -15,16 +15,13 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic. The Kafka key is the account's name.
- *
- * - The message `runs` (a committed claim), and the message `released` of an owner that stops, are written in transactions of the account's
- *   ledger. So a fenced instance can't write them.
- * - All other messages are written without a transaction.
+ * Messages about an account in the fleet's topic. The Kafka key is the account's name. The message `runs`, and the message `released` of an
+ * owner that stops, are written in transactions of the account's ledger, so that a fenced instance can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
   /**
-   * Announces that the sender is claiming the account; the claim is not committed yet. If the account is assigned to another instance
-   * meanwhile, that instance asks the sender for a release.
+   * Announces a claim that is not committed yet. If the account is assigned to another instance meanwhile, that instance asks the sender
+   * for a release.
    */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
@@ -37,8 +34,8 @@ const RECORD = z.discriminatedUnion('type', [
     owner: OWNER,
   }),
   /**
-   * Announces that the account has no owner: its owner has stopped and written its final declaration to the ledger, a claim was abandoned,
-   * or a changed file has ended the quarantine.
+   * Announces that the account has no owner: its owner has stopped serving it, a claim was abandoned, or a changed file has ended the
+   * quarantine.
    */
   z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
   /** Announces that the account is quarantined after several crashes: no instance serves it for a while. */
@@ -51,8 +48,7 @@ export function fleetMessage(topic: string, record: FleetRecord): Message {
 }
 
 /**
- * Decodes a message about an account from the fleet's topic. Returns undefined for any other message, such as a report or a tombstone, and
- * for a message that this version can't decode.
+ * Decodes a message about an account from the fleet's topic. Undefined for any other message, and for one that this version can't decode.
  */
 export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined {
   return value ? RECORD.safeParse(objectIn(value.toString())).data : undefined;
@@ -71,8 +67,7 @@ export interface AccountTopicState {
   /** Time of the newest message about the account, in epoch ms. Messages that arrive too late to count are left out. */
   readonly updatedAt: number;
   /**
-   * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, for example after a release. Also undefined if
-   * the only message about the account is a request for its release, which names the owner but not the time of its claim.
+   * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, or if only a request for its release is known.
    */
   readonly claimedAt: number | undefined;
   /**
@@ -122,7 +117,7 @@ export function applyRecord(
 }
 
 /**
- * Whether a claim is already known to be committed when its announcement is read. The announcement (`takes`) and the commit (`runs`) come
+ * Whether the claim that this message announces is already known to be committed. The announcement (`takes`) and the commit (`runs`) come
  * from different producers, so the commit may arrive first.
  */
 function isClaimKnown(before: AccountTopicState, { instance, at }: FleetRecord): boolean {

@@ -42,8 +42,8 @@ export interface FleetOptions {
 }
 
 /**
- * Runs an instance of a fleet until `stop$` emits. The instance joins the fleet's Kafka group and serves each account assigned to it,
- * independently of its other accounts. Resolves once the accounts are handed over, or stopped if no other instance asks for them in time.
+ * Runs an instance of a fleet until `stop$` emits: it joins the fleet's Kafka group and serves the accounts assigned to it. Resolves once
+ * the accounts are handed over or stopped.
  *
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER`, `TOPIC_SETTINGS` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at
  * any time.

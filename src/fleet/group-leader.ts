@@ -13,15 +13,14 @@ import type { Report } from './report.ts';
 const IMBALANCE_GRACE_MS = 600_000;
 
 /**
- * The part of a fleet member that acts while Kafka has elected it group leader: it assigns accounts and triggers rebalances. Accounts move
- * when members join or leave, and when the members' loads have been too unequal for longer than {@link IMBALANCE_GRACE_MS}. Loads become
- * unequal when the weight of an account changes, for example as its initial snapshot ends.
+ * Assigns accounts and triggers rebalances while Kafka has elected this instance group leader. Accounts move when members join or leave,
+ * and when the members' loads have been uneven for too long.
  */
 export class Leader {
   readonly #scheduler: SchedulerLike;
   /**
-   * Metadata of the members in the last assignment that this instance computed. Accounts that are not served because another account has
-   * the same API key are left out of `configured`. Empty while another member leads.
+   * Metadata of the members in the last assignment that this instance computed. `configured` lacks the accounts that must not be served.
+   * Empty while another member leads.
    */
   #members: readonly MemberMetadata[] = [];
   #assignment: FleetAssignment | undefined;
@@ -38,13 +37,11 @@ export class Leader {
   }
 
   /**
-   * Assigns the accounts to the members. Returns the encoded {@link FleetAssignment}, the same for every member, by Kafka's member id. A
-   * member whose metadata this version can't decode stays in the group but is assigned no accounts.
-   *
-   * An account stays with the member to which it was last assigned, if that member still has the account's file. It may move to even out
-   * the loads only if the set of instances differs from the previous generation's, or if loads have been uneven for too long.
+   * Assigns the accounts to the members. Returns the encoded {@link FleetAssignment}, the same for every member, by Kafka's member id.
+   * Accounts move to even out the loads only if the set of instances has changed, or if loads have been uneven for too long.
    */
   assign(members: readonly Member[]): ReadonlyMap<string, Buffer> {
+    // A member whose metadata this version can't decode stays in the group but is assigned no accounts.
     const all = members.flatMap(({ metadata }) => decodeIfPossible(unpackMemberMetadata, metadata));
     const apiKeyConflicts = apiKeyConflictsOf(all);
     this.#members = all.map((member) => ({
@@ -65,12 +62,12 @@ export class Leader {
   }
 
   /**
-   * Whether the set of instances differs from the previous generation's. Also true if this instance missed a generation (because of a
-   * network partition, for example) and therefore does not know the previous members. A missed generation shows by an account that was
-   * assigned to a member in a generation newer than any that this instance has seen.
+   * Whether the set of instances differs from the previous generation's. Also true if this instance missed a generation and does not know
+   * the previous members.
    */
   #hasNewMembers(): boolean {
     const generations = this.#members.flatMap(({ owned }) => [...owned.values()]);
+    // An account was assigned in a generation that this instance has not seen.
     if (generations.some(({ generation }) => generation > this.#newest)) return true;
     const before = new Set(this.#assignment?.members.map(({ instance }) => instance));
     return (
@@ -91,10 +88,8 @@ export class Leader {
   }
 
   /**
-   * Whether the leader should start a rebalance. True if the loads in the members' reports have been uneven for longer than {@link
-   * IMBALANCE_GRACE_MS}. That time is measured from call to call, so the leader must call this method at regular intervals.
-   *
-   * A call that returns true restarts the measurement, and allows accounts to move in the next {@link Leader.assign}.
+   * Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for too long. Must be called at
+   * regular intervals. After a call that returns true, accounts may move in the next {@link Leader.assign}.
    */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
     if (!isImbalanced(candidatesOf(this.#presentMetadata(reports)))) {
@@ -109,8 +104,8 @@ export class Leader {
   }
 
   /**
-   * Returns the members' metadata with an updated `owned`: the accounts that are assigned to each member now. The load of an account is
-   * that in the member's newest report. If the report lacks the account, it is the load in the metadata; default 1.
+   * Returns the members' metadata with the accounts that are assigned to each member now, and the accounts' loads according to the newest
+   * reports.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);
@@ -127,11 +122,9 @@ export class Leader {
   }
 }
 
-/**
- * Converts the members' metadata to the input of {@link assign}. A candidate's id is the instance id, because the member id in Kafka's
- * group changes when the instance has to join again.
- */
+/** Converts the members' metadata to the input of {@link assign}. */
 function candidatesOf(members: readonly MemberMetadata[]): Omit<AssignmentOptions, 'mayMove'> {
+  // The id is the instance id: the member id in Kafka's group changes when the instance has to join again.
   const candidates = members.map(({ instance, configured, owned, warm }) => ({
     id: instance,
     configured: new Set(configured),
@@ -152,18 +145,15 @@ function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, numb
 }
 
 /**
- * Detects accounts with the same API key. If several of them were served at the same time, together they would exceed the API key's quota.
- * Such accounts exist for a while after a file was renamed, because instances see the new name at different times.
- *
- * Only one of the accounts with the same API key is served:
+ * Returns the accounts that must not be served because another account with the same API key is served, each mapped to that account. Both
+ * together would exceed the API key's quota. Of the accounts with the same API key, this one is served:
  *
  * - if a leaving instance still serves one of them: that account;
  * - otherwise, if one of them is assigned to a member: that account;
  * - otherwise: the first account by name.
- *
- * @returns the accounts that are not served, each mapped to the account that is served instead.
  */
 function apiKeyConflictsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, string> {
+  // After a file was renamed, instances see the new name at different times.
   const byKey = new Map<string, Set<string>>();
   for (const [account, key] of members.flatMap(({ apiKeyDigests }) => [...apiKeyDigests]))
     byKey.set(key, (byKey.get(key) ?? new Set()).add(account));

@@ -23,8 +23,8 @@ export interface GroupGeneration {
 }
 
 /**
- * Observers of one account: `hooks`, which the account calls as it works; `figures`, which returns a summary of its state; and `end`, which
- * is called once the account is removed from this instance.
+ * Observers of one account: the hooks that the account calls, a function that summarizes its state (`figures`), and a function that is
+ * called once the account is removed from this instance (`end`).
  */
 export interface AccountObservers {
   readonly hooks: Hooks;
@@ -63,7 +63,7 @@ const MAX_WARMING = 2;
 
 /**
  * An account at this instance, from its assignment until it has stopped. {@link step} chooses and takes the next step, according to the
- * assignment and the account's state in the fleet's topic. Times are on the scheduler's clock.
+ * assignment and the account's state in the fleet's topic.
  */
 export class LocalAccount {
   readonly config: AccountConfig;
@@ -80,18 +80,13 @@ export class LocalAccount {
   /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
-   * Time at which the handover of the account to this instance began:
-   *
-   * - if this instance asked for a release: the time of that request;
-   * - otherwise: the time at which this instance detected that the previous owner had released the account or had crashed.
-   *
-   * Undefined before the handover, after the API's first successful response to this instance, after an error, and after this instance has
-   * quarantined the account.
+   * Time at which the handover of the account to this instance began: when this instance asked for a release or, if it did not ask, when it
+   * detected that the previous owner had released the account or had crashed. Undefined while there is no handover.
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance last wrote a quarantine message. While the account still has this state,
-   * the message is not written again. Undefined before the first message, and after a message that could not be written.
+   * State of the account in the fleet's topic when this instance last wrote a quarantine message. While this state lasts, the message is
+   * not repeated. Undefined before the first message.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -111,10 +106,7 @@ export class LocalAccount {
     });
   }
 
-  /**
-   * Whether this instance claimed the account less than {@link PROBATION_MS} ago although the account is suspected of causing crashes.
-   * Suspected accounts are claimed one at a time, so that a crash can be attributed to one of them.
-   */
+  /** Whether this instance claimed the account less than {@link PROBATION_MS} ago although the account is suspected of causing crashes. */
   get isOnProbation(): boolean {
     const { context } = this.#options;
     const claimedAt = this.#claimedAt ?? -Infinity;
@@ -128,7 +120,7 @@ export class LocalAccount {
 
   /**
    * Determines what this instance has to do next about the account in the generation `newest`, such as claiming or releasing it, and begins
-   * to do it. Does nothing while a limit, a quarantine or a recent error forbids it.
+   * to do it, unless a limit, a quarantine or a recent error forbids it.
    */
   step(newest: GroupGeneration): void {
     const { account } = this.config;
@@ -170,11 +162,8 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account. After too many crashes, quarantines the account instead.
-   *
-   * An account that one more crash would quarantine is a suspect. A suspect is not claimed while another suspect is on probation, which
-   * lasts for {@link PROBATION_MS} after this instance claimed it. Otherwise a crash of this instance would not show which of the two
-   * accounts caused it.
+   * Claims the account, or quarantines it after too many crashes. An account that one more crash would quarantine is claimed only while no
+   * other such account is on probation.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;
@@ -182,6 +171,7 @@ export class LocalAccount {
     const { instance, scheduler } = context;
     const crashTimes = crashTimesOf(this.#topicState, { instance, members, now: scheduler.now() });
     if (crashTimes.length >= MAX_CRASHES) return this.#quarantine();
+    // Otherwise a crash of this instance would not show which of the two accounts caused it.
     if (isSuspect(crashTimes) && [...accounts.values()].some((one) => one.isOnProbation)) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
     this.#crashTimes = crashTimes;
@@ -213,21 +203,17 @@ export class LocalAccount {
   }
 
   /**
-   * Ends the quarantine of an account that this instance serves. Does nothing if this instance does not serve the account.
-   *
-   * A served account is in quarantine if other instances counted this instance as crashed while it had no connection to Kafka. This method
-   * stops the account. Stopping writes the message `released`, which ends the quarantine. Then the account is claimed again.
+   * Ends the quarantine of an account that this instance serves, by stopping the account. Stopping writes the message `released`; then the
+   * account is claimed again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;
+    // Other instances counted this instance as crashed while it had no connection to Kafka.
     this.#options.fleetHooks.onAccount?.({ account: this.config.account, step: 'drop' });
     void this.run.stop();
   }
 
-  /**
-   * Announces that the account has no owner. Called after this instance has dropped an account that it claimed or served. Does nothing if
-   * another instance is the owner by then. Without the announcement, the next owner would ask this instance for a release and wait in vain.
-   */
+  /** Announces that the account has no owner, after this instance has dropped it. Does nothing if another instance is the owner by then. */
   #withdrawClaim(): void {
     const { context, announcements } = this.#options;
     const owner = this.#topicState?.owner;
@@ -236,9 +222,8 @@ export class LocalAccount {
   }
 
   /**
-   * Sets `#handoverSince`, the time at which the handover of the account to this instance began. Called while the account is assigned to
-   * this instance and not served by it. Does nothing if no other instance owned the account before. Sets undefined while the owner is a
-   * member and this instance has not asked it for a release.
+   * Sets `#handoverSince` while the account is assigned to this instance and not served by it. Does nothing if no other instance owned the
+   * account before.
    */
   #watchHandover({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;
@@ -251,10 +236,7 @@ export class LocalAccount {
         : (this.#handoverSince ?? this.#releaseRequestedAt ?? scheduler.now());
   }
 
-  /**
-   * Calls the hook `onHandover` with the time that the handover of the account to this instance took, counted from `#handoverSince`. Called
-   * at the API's first successful response after the claim. Does nothing if there was no handover.
-   */
+  /** Calls the hook `onHandover` at the API's first successful response after the claim. Does nothing if there was no handover. */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;
     const since = this.#handoverSince;

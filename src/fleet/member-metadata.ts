@@ -15,8 +15,8 @@ export interface MemberMetadata {
   /** Accounts assigned to the member, and accounts whose images (records as published) are in its state folder. */
   readonly warm: readonly string[];
   /**
-   * Digests of API keys, by account name. Normally these are the API keys of the accounts in `configured`. If the member is leaving,
-   * `configured` is empty, and these are the API keys of the accounts that have not stopped at the member yet.
+   * Digests of API keys, by account name: of the accounts in `configured` or, if the member is leaving, of the accounts that have not
+   * stopped at the member yet.
    */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }

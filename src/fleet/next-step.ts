@@ -53,9 +53,9 @@ export function nextStep(situation: StepInput): AccountStep {
 /**
  * Decides the next step with an account that runs at this instance and is not assigned to it:
  *
- * - `release` if the instance to which the account is assigned has asked for a release in the newest generation;
- * - otherwise `stay`, so that this instance continues to serve the account, if the newest claim in the fleet's topic is committed and is
- *   this instance's;
+ * - `release` if a release was requested in the newest generation;
+ * - otherwise `stay` if the newest claim in the fleet's topic is committed and is this instance's, which then continues to serve the
+ *   account;
  * - otherwise `drop`.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {

@@ -41,9 +41,8 @@ const REPORT = z.object({
 });
 
 /**
- * Message in the fleet's topic with the state of an instance's accounts. A fenced instance can still write reports. So reports are used
- * only for load balancing, for what operators see, and for the check whether an account outside of the fleet has the same topics as an
- * account of the fleet.
+ * Message in the fleet's topic with the state of an instance's accounts, mainly for load balancing and for operators. A fenced instance can
+ * still write it.
  */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
@@ -60,8 +59,8 @@ export function reportTombstone(topic: string, instance: string): Message {
 }
 
 /**
- * Applies a message of the fleet's topic to `reports`, which has the newest report of each instance, by the instance's id. A report is
- * stored. The tombstone of a report removes it. Other messages are ignored.
+ * Applies a message of the fleet's topic to `reports`, which has the newest report of each instance, by instance id. A tombstone removes
+ * the instance's report. Messages other than reports are ignored.
  */
 export function applyReport(
   reports: Map<string, Report>,
@@ -108,8 +107,8 @@ export function accountReport(input: AccountReportInput): AccountReport {
 }
 
 /**
- * Whether the accounts' state `now` differs enough from `before`, the state in the last report, for a new report to be written. Small
- * changes of measured values, such as the lag or the event rate, do not count.
+ * Whether the accounts' state `now` differs notably from `before`, the state in the last report. Small changes of measured values do not
+ * count.
  */
 export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
   const accounts = Object.entries(now);

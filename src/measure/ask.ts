@@ -28,8 +28,8 @@ export interface AskOptions {
 }
 
 /**
- * Handling of failed test requests of `check --measure`. A failed request is not repeated, because the failure is a result of the test. For
- * the same reason the failure is not attributed to the token. (A refusal of the token, 401 or 403, is still reported to the token source.)
+ * Handling of failed test requests of `check --measure`. The failure is a result of the test, so the request is not repeated, and the
+ * failure is not attributed to the token.
  */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**

@@ -33,8 +33,8 @@ export interface Experiment {
   /** Minimum time from the response with the list's first page to the first request of this experiment, in ms. Default 0. */
   readonly afterMs?: number;
   /**
-   * Returns the requests that the experiment sends; `[]` if the first page and the other `facts` are enough for a verdict. Returns a text
-   * with the reason if the experiment does not apply to the list.
+   * Returns the requests that the experiment sends; `[]` if the `facts` are enough for a verdict. Returns a text with the reason if the
+   * experiment does not apply to the list.
    */
   readonly questions: (facts: Facts) => readonly Question[] | string;
   /**
@@ -46,14 +46,12 @@ export interface Experiment {
 }
 
 /**
- * Number of records by which the begin or the end of a page may differ from what an experiment expects. They differ if records were
- * inserted or deleted since the first page of the list was requested. If it is too small, a busy list looks like a server that serves other
- * offsets than requested. If it is too large, a server whose offsets are wrong by up to this number is not noticed.
+ * Number of records by which the begin or the end of a page may differ from what an experiment expects, because the list changes meanwhile.
+ * If it is too small, a busy list looks like wrong paging. If it is too large, offsets that are wrong by up to this number are not noticed.
  */
 const DRIFT = 2;
 /**
- * Minimum number of records on the first page for the experiment `smaller pages`. That experiment requests two pages that lie within the
- * first 20 records of the list.
+ * Minimum number of records on the first page for the experiment `smaller pages`, whose pages lie within the first 20 records of the list.
  */
 const ENOUGH = 20;
 /** Page size in the experiment `last page and beyond`, in records, if the list has more than one page. */
@@ -240,9 +238,8 @@ const smallPages = ({ paging }: ListDescription) => [
 ];
 
 /**
- * Experiment that tests whether pages follow each other: requests the page after the 5th key, or the second page by its cursor, URL or
- * number, and compares it with the first page. Does not apply to lists that are one response, or whose pages can be requested by offset
- * ({@link isPagedByOffset}).
+ * Experiment that tests whether pages follow each other: requests the page after the 5th key, or the second page, and compares it with the
+ * first page. Does not apply to lists that are one response or whose pages can be requested by offset.
  */
 const behind: Experiment = {
   claim: 'paging',
@@ -296,7 +293,7 @@ const unknownCursor: Experiment = {
 
 /**
  * Experiment: compares the list's total with the number of records on the first page. They must be equal if the first page is the whole
- * list; otherwise the total must not be smaller. If the API has a separate request for the total, sends that request first.
+ * list; otherwise the total must not be smaller.
  */
 const total: Experiment = {
   claim: 'total',
@@ -317,9 +314,8 @@ const total: Experiment = {
 };
 
 /**
- * Experiment: requests the last page and the page after it or, if the first page is the whole list, only a page after that. Checks the
- * total, and whether the responses report the end of the list. Does not apply if the last page can only be reached by reading the whole
- * list.
+ * Experiment: requests the last page (unless it is the first) and the page after it. Checks the total, and whether the responses report the
+ * end of the list. Does not apply if the last page can only be reached by reading the whole list.
  */
 const end: Experiment = {
   claim: 'more',
@@ -374,9 +370,8 @@ const end: Experiment = {
 const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
 
 /**
- * Experiment that tests the date parameters. It requests three windows of modification times. The first is a day in 2099. The second begins
- * at the time of the newest record of the first page. The third begins later than the second by `unitMs`, the resolution of dates in
- * requests.
+ * Experiment that tests the date parameters with three windows of modification times: a day in 2099, a window that begins at the time of
+ * the newest record of the first page, and one that begins later by `unitMs`, the resolution of dates in requests.
  */
 const dates: Experiment = {
   claim: 'dates',
@@ -498,10 +493,7 @@ function absence(reply: Reply): Finding {
   return rows.length > 0 ? refuted(text) : stands(text);
 }
 
-/**
- * The experiments of `check --measure`, the most important first. An experiment that needs more requests than are left of the list's
- * `MAX_REQUESTS` is reported as `not measured`; one request is reserved for {@link LAST_EXPERIMENT}.
- */
+/** The experiments of `check --measure`, the most important first, because `MAX_REQUESTS` may not be enough for all of them. */
 export const EXPERIMENTS: readonly Experiment[] = [
   ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],
   ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],

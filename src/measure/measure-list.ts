@@ -31,8 +31,8 @@ export interface MeasureListOptions {
 }
 
 /**
- * Tests a list's description against the API by experiments. An experiment that fails is reported as `not measured`, and the next one runs.
- * Throws if the list's first page can't be read, which all experiments need.
+ * Tests a list's description against the API by experiments. An experiment that fails is reported as `not measured`. Throws if the list's
+ * first page can't be read.
  */
 export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
   const { list, times, unitMs, pause, now } = options;
@@ -87,8 +87,8 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
 }
 
 /**
- * Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. A claim with a
- * warning counts as not refuted, unless another measurement refutes it. A claim of which nothing was measured is left out.
+ * Returns the property `measured` of a description: for each list, the names of the refuted and of the not refuted claims. A claim of which
+ * nothing was measured is left out.
  */
 export function measuredOf(
   lists: ReadonlyMap<string, readonly Measurement[]>,
@@ -98,6 +98,7 @@ export function measuredOf(
     const verdicts = (claim: string) =>
       measurements.filter((each) => each.claim === claim).map(({ verdict }) => verdict);
     const refuted = CLAIMS.filter((claim) => verdicts(claim).includes('refuted'));
+    // A claim with a warning counts as not refuted.
     const notRefuted = CLAIMS.filter(
       (claim) =>
         !refuted.includes(claim) && verdicts(claim).some((verdict) => verdict !== 'not measured'),

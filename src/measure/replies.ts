@@ -27,8 +27,8 @@ export interface Reply {
   /** Whether the response says that the requested single record does not exist. */
   readonly isGone?: boolean;
   /**
-   * HTTP status from 400 to 499 with which the API refused the request; absent if it did not. The statuses 401, 408, 425 and 429 have a
-   * temporary cause: they count as errors, not as refusals.
+   * HTTP status from 400 to 499 with which the API refused the request; absent if it did not. Statuses with a temporary cause (401, 408,
+   * 425, 429) count as errors instead.
    */
   readonly refusedWith?: number;
   /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
@@ -48,8 +48,8 @@ export interface Question extends ListQuery {
 export type Verdict = 'refuted' | 'not refuted' | 'warning' | 'not measured';
 
 /**
- * Result of testing one claim of a list's description against the API. If `claim` is `query`: how the API handles unknown query parameters;
- * that result is never `refuted`.
+ * Result of testing one claim of a list's description against the API. The claim `query` stands for the API's handling of unknown query
+ * parameters, and is never `refuted`.
  */
 export interface Measurement {
   readonly claim: Claim | 'query';
@@ -82,14 +82,7 @@ export function differingFields(one: Row, other: Row): string[] {
   return [...names].filter((name) => text(left![name]) !== text(right![name])).slice(0, 5);
 }
 
-/**
- * Returns a key that the list most likely does not contain, and that is none of the given keys:
- *
- * - If all given keys consist of digits: a row of nines, one digit longer than the longest key, but at most 15 digits.
- * - Otherwise: the longest key, with the digits in its second half replaced by `9` and the letters there by `f`.
- *
- * If the result is a given key, a `9` is appended.
- */
+/** Returns a key that the list most likely does not contain, similar in form to the given keys. It is none of the given keys. */
 export function absentKey(keys: readonly string[]): string {
   const key = unusualKey(keys);
   return keys.includes(key) ? `${key}9` : key;

@@ -55,13 +55,13 @@ export interface AccountFigures {
   /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
   /**
-   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes. With several lists: the
-   * median of the slowest list. Null if no change was published whose modification time is known.
+   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes; with several lists, that
+   * of the slowest. Null if no change with a known modification time was published.
    */
   readonly lagMs: number | null;
   /**
-   * When the account's lists were last checked for changes, in epoch ms: the earliest of the times of its lists. Null until every list was
-   * checked. A list is checked when a poll is complete (in a list without polls: a full scan), or when it is read as empty.
+   * When the account's lists were last checked for changes, in epoch ms: the earliest of the lists' times. Null until every list was
+   * checked.
    */
   readonly lookedAt: number | null;
   /**

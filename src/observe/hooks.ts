@@ -33,8 +33,8 @@ export interface Progress {
   /** Number of records that the snapshot has read so far. */
   readonly read: number;
   /**
-   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. When a snapshot is
-   * resumed, and until its next page, `total` is the number of published records, but at least `read`.
+   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. Right after a
+   * resumption, it is estimated from the published records.
    */
   readonly total: number;
   readonly done: boolean;
@@ -79,9 +79,8 @@ export interface Committed {
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
   /**
-   * Duration of the transaction, in ms. It ends when the transaction is committed, its images are written to `STATE_DIR`, and consumers can
-   * read its messages. At most two seconds are spent on waiting for consumers to be able to read them. After an error: the time until the
-   * error.
+   * Duration of the transaction, in ms, including writing its images to `STATE_DIR` and waiting, for at most two seconds, until consumers
+   * can read its messages. After an error: the time until the error.
    */
   readonly elapsedMs: number;
   /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
@@ -103,10 +102,7 @@ export interface QuotaUse {
 
 /** Functions that return current values of a running service. */
 export interface Gauges {
-  /**
-   * Returns the current use of each quota: of each list's own quota or, if all lists share one (`QUOTA_SCOPE=key`), of that one and of the
-   * quotas of lists with an additional limit. If the API has a login, also of the quota for logins.
-   */
+  /** Returns the current use of each quota of the API: of the quotas for lists and, if the API has a login, of the quota for logins. */
   readonly quotas: () => readonly QuotaUse[];
 }
 
@@ -128,22 +124,18 @@ export interface Retrying {
  */
 export type Uncertified = 'too-soon' | 'partitions';
 
-/**
- * Callbacks through which a running service reports what it does. Every hook is optional. A hook must not throw and must not block. The
- * service's log and the demo's output are produced by hooks; the streams themselves do not log.
- */
+/** Callbacks through which a running service reports what it does. Every hook is optional. A hook must not throw and must not block. */
 export interface Hooks {
   /** Called once, before the first request to the API. Only `onDiscarded`, and `onRetry` for Kafka, may be called earlier. */
   readonly onStart?: (gauges: Gauges) => void;
   /**
-   * Called when a login has returned a token, which is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is
-   * ahead of the local one; undefined if the response has no `Date` header and its token has no `iat` claim.
+   * Called when a login has returned a token, which is valid for `lifeMs`. `aheadMs`: lower bound of how far the server's clock is ahead of
+   * the local one; undefined if the response does not show it.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * Called once for each quota, when it turns out that other processes use the quota too, because the API reports fewer remaining requests
-   * than this process's own requests explain. `requests` is the number of their requests that is known at this time. Later ones count
-   * against the quota too, but this hook is not called again.
+   * Called once for each quota, when it turns out that other processes use the quota too. `requests`: number of their requests that is
+   * known at this time.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
@@ -171,14 +163,13 @@ export interface Hooks {
    */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * A field that is named in the settings occurs in none of the first records of a list. Its name may be misspelled; a misspelled name has
-   * no effect. `field` does not contain the list's name, for example `address.phone` for a `PII_` setting or `/image_url` for
-   * `VOLATILE_FIELDS`.
+   * A field that is named in the settings occurs in none of the first records of a list, so its name may be misspelled. `field` does not
+   * contain the list's name, for example `address.phone` for a `PII_` setting.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /**
-   * Called with the id of the schema with which a resource's new events are written: each time the service opens the resource, if a schema
-   * exists by then, and each time the schema has grown.
+   * Called with the id of the schema of a resource's new events: when the service opens the resource, if a schema exists by then, and each
+   * time the schema has grown.
    */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
   /**
@@ -199,15 +190,9 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
-    /**
-     * Evidence that the sweep read the whole list. Null if there is none: the sweep was interrupted or did not reach the end of the list,
-     * its pages did not fit together, or the list was empty.
-     */
+    /** Evidence that the sweep read the whole list. Null if there is none, for example because the sweep was interrupted. */
     level: ReadingLevel | null;
-    /**
-     * Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. This depends on the list's
-     * description and on the order of the keys in this sweep.
-     */
+    /** Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. */
     canProve: boolean;
     /**
      * Whether missing records can be requested individually. Such requests then prove their deletions, so a weaker `proof` by the sweep is
@@ -216,9 +201,8 @@ export interface Hooks {
     canBeAsked: boolean;
   }) => void;
   /**
-   * A certificate was published: a message with the results of a full scan. `level` is the evidence that the scan read the whole list. It
-   * is null if there is none: the scan was interrupted or did not reach the end of the list, its pages did not fit together, or the list
-   * was empty.
+   * A certificate was published: a message with the results of a full scan. `level`: evidence that the scan read the whole list; null if
+   * there is none, for example because the list was empty.
    */
   readonly onCertified?: (certified: {
     resource: string;
@@ -228,16 +212,13 @@ export interface Hooks {
   /** A full scan has ended, and no certificate of it was published. `why` is the reason. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
   /**
-   * A request for a single record has failed for good: the API refused it, or its response is not JSON. It remains unknown whether the
-   * record exists, so its deletion is not published. Called for each such request.
+   * A request for a single record has failed for good: the API refused it, or its response is not JSON. The record's deletion is not
+   * published.
    */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource is stopped because of an error that an operator has to resolve. It is retried after `delayMs`. The other lists continue. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
-  /**
-   * A Kafka transaction begins. When it has ended, `onCommitted` is called, whether it succeeded or not. The transaction by which the
-   * service claims a resource is not reported.
-   */
+  /** A Kafka transaction begins, other than one by which the service claims a resource. `onCommitted` is called when it has ended. */
   readonly onCommit?: (begun: { resource: string }) => void;
   /** A Kafka transaction has ended, successfully or not. */
   readonly onCommitted?: (commit: Committed) => void;
@@ -246,8 +227,8 @@ export interface Hooks {
   /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * A problem (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset` is the list offset of the
-   * page; for the trouble `cut`, the offset at which the list seems to end.
+   * A problem (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset`: list offset of the page;
+   * for the trouble `cut`, of the point where the list seems to end.
    */
   readonly onTrouble?: (trouble: {
     resource: string;
@@ -255,9 +236,8 @@ export interface Hooks {
     offset: number;
   }) => void;
   /**
-   * Fields were detected whose value differs in every response of a list. `fields` has the names of the newly detected ones as JSON
-   * Pointers. Scans ignore these fields when they look for unchanged records (anchors). A change of such a field is still published, unless
-   * `VOLATILE_FIELDS` names the field.
+   * Fields were detected whose value differs in every response of a list. `fields`: JSON Pointers to the newly detected ones. A change of
+   * such a field is still published, unless `VOLATILE_FIELDS` names the field.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
@@ -276,10 +256,7 @@ export interface Hooks {
    * - that the API refuses or ignores the parameters.
    */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
-  /**
-   * A page that was read ahead is dropped, because it does not continue the scan. The usual reason is that the list has changed meanwhile.
-   * `offset` is the page's list offset.
-   */
+  /** A page that was read ahead is dropped, because it does not continue the scan. `offset` is the page's list offset. */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /**
    * A record was rejected and is written to dead letters. `offset` is the record's list offset if it is known, otherwise the list offset of
@@ -304,8 +281,8 @@ export interface Hooks {
     reason: string;
   }) => void;
   /**
-   * Signals could not be read or acknowledged. The service tries again after `delayMs`; everything else continues. A `delayMs` of 0 means
-   * that the acknowledgement of a request for permits failed: it may not have been sent, and is not sent again.
+   * Signals could not be read or acknowledged. The service tries again after `delayMs`. 0 means that the acknowledgement of a request for
+   * permits failed, and is not sent again.
    */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
   /** The store of published records (images) in `STATE_DIR` is, or may be, damaged and was deleted. The images are restored from Kafka. */
@@ -321,8 +298,8 @@ export interface Hooks {
    */
   readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
   /**
-   * Published records (images) were restored from Kafka because they were missing in `STATE_DIR`. `images` is the number of messages read
-   * for this, which includes deletions.
+   * Published records (images) were restored from Kafka because they were missing in `STATE_DIR`. `images`: number of messages that were
+   * read, deletions included.
    */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

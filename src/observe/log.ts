@@ -24,8 +24,8 @@ export interface LogOptions {
 const STDERR = 2;
 
 /**
- * Names of fields whose values are never logged: fields with secrets and, from `record` on, fields with records, which may contain personal
- * data. This is a second safeguard in addition to {@link Secret}.
+ * Names of fields whose values are not logged, because they contain secrets or (from `record` on) records with personal data. This is a
+ * second safeguard in addition to {@link Secret}.
  */
 const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
@@ -46,11 +46,8 @@ const OPTIONS: LoggerOptions = {
 };
 
 /**
- * Creates a logger: it writes JSON lines or, on a terminal, lines for people, to stderr by default. It writes synchronously, so that the
- * last line before an exit is complete.
- *
- * Errors are logged under `err`: a {@link CellarstreamError} with its code, message and context, any other error with its stack. Other
- * fields of errors are omitted, because libraries store requests and responses in them.
+ * Creates a logger that writes JSON lines or, on a terminal, lines for people, to stderr by default. It writes synchronously, so that the
+ * last line before an exit is complete. Errors are logged under `err`.
  */
 export async function createLogger(options: LogOptions): Promise<Logger> {
   const { level, pretty = process.stderr.isTTY, destination } = options;
@@ -70,6 +67,7 @@ export async function createLogger(options: LogOptions): Promise<Logger> {
 
 function errorFields(error: unknown): object {
   const message = describeError(error);
+  // Other fields of errors are omitted, because libraries store requests and responses in them.
   if (error instanceof CellarstreamError) {
     return { type: error.name, code: error.code, message, context: error.context };
   }
@@ -87,8 +85,8 @@ const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
 };
 
 /**
- * Patterns for error and warning lines of kafkajs that are logged only at level debug: kafkajs resolves the error by retrying, or the
- * service handles or reports the error itself.
+ * Patterns for errors and warnings of kafkajs that are logged only at level debug, because kafkajs retries, or the service handles or
+ * reports them itself.
  */
 const TRANSIENT_KAFKA_ERRORS = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
@@ -118,12 +116,8 @@ const LOGGED_KAFKA_FIELDS = [
 ];
 
 /**
- * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
- *
- * Errors and warnings of kafkajs keep their level, except for two kinds, which are logged at debug:
- *
- * - those that kafkajs resolves by retrying, such as an unreachable broker or a rebalance;
- * - those that the service handles or reports itself, such as a failed TLS handshake, or a consumer's crash that such an error caused.
+ * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`. Errors and warnings
+ * that kafkajs resolves by retrying, or that the service handles or reports itself, are logged at level debug.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });

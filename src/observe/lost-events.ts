@@ -1,6 +1,6 @@
 /**
- * A range of offsets in a partition whose events are lost. `kind` says how that shows: the partition's end is lower than it was (`ends`),
- * or its beginning is higher than it was (`begins`).
+ * A range of offsets in a partition whose events are lost: the partition's end is lower than it was (`kind` `ends`), or its beginning is
+ * higher than it was (`begins`).
  */
 export interface Gap {
   readonly partition: number;
@@ -12,8 +12,8 @@ export interface Gap {
 }
 
 /**
- * A partition whose live keys differ from the published ones: in number, in the keys, or in the sequence numbers of their newest events. A
- * key is live if its newest event is not a deletion.
+ * A partition whose live keys, or the sequence numbers of their newest events, differ from what was published. A key is live if its newest
+ * event is not a deletion.
  */
 export interface KeyGap {
   readonly partition: number;
@@ -25,10 +25,7 @@ export interface KeyGap {
 /** Events that were published and are missing from a task's topic. */
 export interface LostEvents {
   readonly topic: string;
-  /**
-   * Ranges of offsets whose events are lost. Empty if the first and end offsets of the partitions do not show the loss, such as when it
-   * was detected by the keys in the topic (see `keys`).
-   */
+  /** Ranges of offsets whose events are lost. Empty if the first and end offsets of the partitions do not show the loss (see `keys`). */
   readonly gaps: readonly Gap[];
   /** Number of lost offsets: the total size of all `gaps`; 0 if `gaps` is empty. */
   readonly offsets: number;

@@ -17,7 +17,7 @@ export class UnprovenSweeps {
 
   /**
    * Adds a sweep of the list that proved no deletions and ended at `now` (ms, of a steady clock). Returns whether the list has to be
-   * reported: without proof there have been at least three sweeps in a row, over at least ten minutes.
+   * reported: after three such sweeps in a row, over at least ten minutes.
    */
   add(resource: string, now: number): boolean {
     const failed = this.#byList.get(resource) ?? { since: now, sweeps: 0 };

@@ -21,9 +21,8 @@ interface BearerLoginOptions {
 const SEPARATOR = '\u0001';
 
 /**
- * Creates the SASL OAUTHBEARER mechanism with which kafkajs logs in (KIP-255, RFC 7628). It replaces the built-in mechanism of kafkajs 2.2,
- * which does not read the broker's response: after a refused token, the connection would be closed at the next request, without a reason.
- * This replacement can be removed when kafkajs reads the response.
+ * Creates the SASL OAUTHBEARER mechanism with which kafkajs logs in (KIP-255, RFC 7628). It replaces the mechanism of kafkajs 2.2, which
+ * does not read the broker's response: a refused token would only show as a closed connection.
  *
  * Login errors are instances of kafkajs' error classes, because kafkajs decides by the class whether to retry. Their cause is a
  * CellarstreamError.
@@ -87,8 +86,8 @@ class BearerLogin {
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
 /**
- * Wraps the cause of a failed login in an error of kafkajs. If a retry may succeed, that is a connection error, after which kafkajs tries
- * another broker. Otherwise it is a login error, which is final for kafkajs.
+ * Wraps the cause of a failed login in an error of kafkajs: a connection error if a retry may succeed, otherwise a login error, which is
+ * final for kafkajs.
  */
 function loginError(cause: unknown, broker: string): Error {
   const message = cause instanceof Error ? cause.message : String(cause);
@@ -112,10 +111,7 @@ const RESPONSE = {
   parse: (message: Buffer) => message.toString(),
 };
 
-/**
- * Returns the status in a broker's refusal of a token, for example `invalid_token` for `{"status":"invalid_token"}`; without a status, the
- * first 200 characters of the refusal, on one line.
- */
+/** Returns the status in a broker's refusal of a token, such as `invalid_token`; without a status, the beginning of the refusal. */
 function statusOf(refusal: string): string {
   const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];
   return status ?? refusal.replace(/\s+/g, ' ').slice(0, 200);

@@ -12,9 +12,8 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * Access to a Kafka cluster for {@link Brokers}: the client of kafkajs with the cluster's settings, and optionally connections that
- * several instances of {@link Brokers} share. Without `connections`, each instance opens its connections itself, and closes them when it is
- * closed.
+ * Access to a Kafka cluster: kafkajs' client with the cluster's settings and, optionally, connections to share. Without `connections`, each
+ * {@link Brokers} opens and closes its connections itself.
  */
 export interface ClusterAccess {
   readonly kafka: Kafka;
@@ -65,11 +64,11 @@ export class Brokers {
   }
 
   /**
-   * Sends a call to one broker after another until one responds. The known brokers come first, then the addresses in the settings. If no
+   * Sends a call to one broker after another until one responds: first to the known brokers, then to the addresses in the settings. If no
    * broker responds, rejects with the error of the last one.
    *
-   * @param first Default: the known broker that responded most recently comes first. With `others` that broker comes last among the known
-   * brokers, as its metadata may be outdated.
+   * @param first With `others`, the known broker that responded most recently comes last among the known brokers, as its metadata may be
+   * outdated. By default it comes first.
    */
   async sendToAny<T>(call: Call<T>, first?: 'others'): Promise<T> {
     const known = this.#known;
@@ -107,13 +106,10 @@ export class Brokers {
 }
 
 /**
- * Calls `ask` with a client of the brokers, and calls it again after each transient error until it succeeds. `ask` must be safe to repeat.
- * The client is closed afterwards.
+ * Calls `ask` with a client of the brokers until it succeeds; transient errors are retried. `ask` must be safe to repeat.
  *
- * Throws the newest error after `limit.ms`, or earlier if too few brokers have been available for some seconds. While no broker has
- * responded, the limit is `limit.unreachableMs` instead (default: `limit.ms`).
- *
- * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
+ * @param limit Time limit for the retries, in ms. `unreachableMs` (default: `ms`) applies while no broker has responded.
+ * @throws CellarstreamError, converted from kafkajs' newest error by {@link kafkaError}.
  */
 export async function withBrokers<T>(
   cluster: ClusterAccess,
@@ -161,9 +157,8 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the text of the error for a missing coordinator of consumer groups or transactions (`kind`). It states the number of available
- * brokers, and whether Kafka's internal topic for coordinators is missing. A cluster with fewer brokers than that topic's replication
- * factor can't create it.
+ * Returns the text of the error for a missing coordinator: how many brokers are available, and whether Kafka's internal topic for
+ * coordinators is missing.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];
@@ -171,6 +166,7 @@ async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<
   const found = await brokers.sendToAny(metadata([topic])).catch(() => undefined); // the message is useful without it
   if (!found) return what;
   const { length } = found.brokers;
+  // A cluster with fewer brokers than that topic's replication factor can't create it.
   const isThere = found.topics.some(({ errorCode }) => errorCode === 0);
   const there = `${length} broker${length === 1 ? ' is' : 's are'} available`;
   return isThere ? `${what}, ${there}` : `${what}, ${there}, and the topic ${topic} does not exist`;

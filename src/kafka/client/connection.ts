@@ -10,9 +10,8 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
-   * Longest wait for the response, in ms. When it has passed, the connection is closed. The wait begins when no earlier call on the
-   * connection awaits its response. Two times are added to it: the time for which the broker throttles this client, and the time that the
-   * call's bytes take at `MIN_BYTES_PER_MS`.
+   * Longest wait for the response, in ms, after which the connection is closed. The wait begins when no earlier call on the connection
+   * awaits its response. The time to send the call's bytes is added to it, and the time for which the broker throttles this client.
    */
   readonly withinMs: number;
   /** Aborted when the caller stops waiting for the response. Its reason is an error of kafkajs. */
@@ -55,16 +54,15 @@ const SESSION_SETUP_TIMEOUT_MS = 5_000;
 const MIN_BYTES_PER_MS = 100;
 /**
  * Fraction of a login's lifetime (KIP-368) after which a new connection replaces the old one. If it is too large, kafkajs 2.2 logs in again
- * on the old connection while responses are pending, and mistakes the next of them for the response to the login.
+ * while responses are pending, and mistakes one of them for the response to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 
 /**
  * One connection to a broker, on which several calls may be in flight. The broker responds to them in order.
  *
- * The constructor begins to connect, and calls wait until the connection is open. It closes when opening it fails, when a call gets no
- * response in time, after an idle time, or when `close` is called. After `retire` it closes as soon as no call is in flight. Closing
- * rejects pending calls.
+ * The connection opens at once, and calls wait until it is open. It closes after an error, after a call without a response, after an idle
+ * time, or through `close` or `retire`. Closing rejects pending calls.
  */
 export class BrokerConnection {
   readonly #options: BrokerConnectionOptions;
@@ -225,8 +223,8 @@ function connectionClosedError(broker: string, message: string): Error {
 }
 
 /**
- * Checks that the broker supports this version of a request. A broker closes the connection at a version that it does not support, and the
- * caller would retry without end.
+ * Throws if the broker does not support this version of a request. Brokers close the connection at such a request, and the caller would
+ * retry without end.
  */
 function expectSupported({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];

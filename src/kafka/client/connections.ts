@@ -18,8 +18,8 @@ interface BrokerEntry {
 }
 
 /**
- * Shared connections to the brokers of a cluster: a few to each broker, opened when they are needed. Addresses in the settings (seeds) that
- * no broker advertises serve only to discover the brokers, and get at most one connection each.
+ * Shared connections to the brokers of a cluster, opened when they are needed. An address in the settings that no broker advertises gets at
+ * most one connection.
  */
 export class Connections {
   readonly #cluster: Cluster;
@@ -42,8 +42,8 @@ export class Connections {
   }
 
   /**
-   * Sends a call to the broker at `address`, over its connection with the fewest calls in flight or over a new one. While the broker
-   * throttles this client, calls wait. Even after a timeout or an abort the broker may still execute the request.
+   * Sends a call to the broker at `address`, over its least used connection or a new one. While the broker throttles this client, calls
+   * wait. Even after a timeout or an abort the broker may still execute the request.
    *
    * @throws `CallNotSent`, `CallUnanswered` (cause: kafkajs' error); `KafkaJSProtocolError` if the broker does not support the call.
    */
@@ -99,11 +99,12 @@ export class Connections {
   }
 
   /**
-   * Returns the broker's connection with the fewest calls in flight. If several have equally few, it is the oldest of these, so that the
-   * newer ones become idle and close. If all connections have calls in flight and another one is allowed, opens and returns a new one.
+   * Returns the broker's connection with the fewest calls in flight. Opens a new one instead if all have calls in flight and another is
+   * allowed.
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);
+    // Of equally used connections the oldest, so that the newer ones become idle and close.
     let least: BrokerConnection | undefined;
     for (const each of connections) {
       if (!each.isUsable) each.retire();
@@ -145,12 +146,9 @@ export class Connections {
   }
 }
 
-/**
- * Returns the broker addresses in the settings. kafkajs has no function for that. But each call of its `build` uses the next address in the
- * settings, and starts again with the first after the last. So this function calls `build` until an address is repeated. Must not run
- * concurrently.
- */
+/** Returns the broker addresses in the settings. Must not run concurrently. */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
+  // kafkajs has no function for that, but each call of its `build` uses the next address, and the first again after the last.
   const found = new Map<string, Address>();
   for (;;) {
     const { host, port } = await connectionPoolBuilder.build();

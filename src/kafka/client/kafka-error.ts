@@ -50,8 +50,8 @@ const SERVER = {
 } as const;
 
 /**
- * Patterns that match errors of failed connections, each with a hint at the setting that is likely wrong. These errors are retried, because
- * brokers close connections not only if the protocol is wrong but also while they shut down.
+ * Patterns that match errors of failed connections, each with a hint at the setting that is likely wrong. The errors are retried, because
+ * brokers also close connections while they shut down.
  */
 const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
   [
@@ -99,8 +99,8 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Last part of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. It names the two possible
- * causes, another producer and a transaction timeout, because brokers use the same error type for both.
+ * Last part of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. Brokers use the same error
+ * type for both causes.
  */
 const OUTDATED =
   ' (another producer has opened the transactional id, or the transaction timed out)';
@@ -114,11 +114,10 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
  *
  * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
- * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings (see {@link tlsError});
+ * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings;
  * - `code` for all other errors, which are retried.
  *
- * If a login with a token has failed, a cause of the error is a CellarstreamError. That cause is returned if it is final, or if `code` is
- * `KAFKA_UNREACHABLE`.
+ * After a failed login with a token, the login's CellarstreamError may be returned instead.
  */
 export function kafkaError(thrown: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   const error = kafkajsCauseOf(thrown);
@@ -155,10 +154,7 @@ export function kafkaError(thrown: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/**
- * Returns the CellarstreamError among `errors`, which are a kafkajs error and its causes; undefined if there is none. Only `bearerLogin`
- * sets such a cause, when a login fails.
- */
+/** Returns the CellarstreamError with which `bearerLogin` has failed, if it is among `errors`: an error of kafkajs and its causes. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
@@ -189,8 +185,8 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
 }
 
 /**
- * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. In addition, the code is `KAFKA_REFUSED` if a
- * batch is malformed, or if the same error would end a new member as well.
+ * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is also `KAFKA_REFUSED` if a batch is
+ * malformed, or if a new member would fail in the same way.
  */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);

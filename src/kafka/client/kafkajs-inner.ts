@@ -119,9 +119,8 @@ function clusterMaker(kafka: Kafka) {
 }
 
 /**
- * Stops kafkajs from checking a connection for unsent requests while no requests are waiting. Without this function, kafkajs 2.2.4 would
- * check a thousand times a second after the first response (kafkajs#1704). It would also set timers with a negative timeout. Node 24 prints
- * warnings about such timers to stderr, which contains the log (kafkajs#1751).
+ * Stops kafkajs from checking a connection for unsent requests while no requests are waiting. Otherwise kafkajs 2.2.4 checks a thousand
+ * times a second (kafkajs#1704), and sets timers with a negative timeout, of which Node 24 warns (kafkajs#1751).
  */
 function endIdleChecks({ requestQueue }: Connection): void {
   const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);

@@ -26,8 +26,8 @@ export class Patience {
   }
 
   /**
-   * Waits before the next attempt. @throws `error` if the time limit has passed, the signal `closed` of the constructor is aborted, no
-   * retry can succeed, or too few brokers have been available for some seconds.
+   * Waits before the next attempt. @throws `error` if the time limit has passed, the client is closed, no retry can succeed, or too few
+   * brokers have been available for some seconds.
    */
   async wait(error: unknown): Promise<void> {
     this.#pauses += 1;
@@ -35,8 +35,8 @@ export class Patience {
   }
 
   /**
-   * Waits 10 ms before the next attempt, for failures that are resolved within moments. From the 101st call on it waits as long as `wait`
-   * does. @throws `error` in the same cases as {@link wait}.
+   * Waits 10 ms before the next attempt, for failures that are resolved within moments; after 100 calls as long as {@link wait}. @throws
+   * `error` in the same cases as {@link wait}.
    */
   async waitBriefly(error: unknown): Promise<void> {
     this.#briefPauses += 1;

@@ -106,8 +106,6 @@ export const LATEST = -1n;
  * - `EARLIEST`: the first offset;
  * - `LATEST`: the offset after the last message that a reader can see;
  * - a time in epoch ms: the offset of the first message with that timestamp or a later one; -1 without such a message.
- *
- * The request contains the leader epoch, so that a former leader refuses the request (KIP-320).
  */
 export function listOffsets(
   time: bigint,
@@ -118,6 +116,7 @@ export function listOffsets(
   const NO_REPLICA = -1;
   const partitions = array(led, ({ partition, leaderEpoch }) => [
     int32(partition),
+    // A former leader refuses the request because of the epoch (KIP-320).
     int32(leaderEpoch),
     int64(time),
   ]);

@@ -61,8 +61,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic. With advice the error is final. Without it the
- * error can be retried, as the topic may be new.
+ * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic, which is then final. Without it, the error can
+ * be retried, as the topic may be new.
  */
 async function describedTopic(brokers: Brokers, topic: string, remedy?: string): Promise<Metadata> {
   const answer = await brokers.sendToAny(metadata([topic]));
@@ -89,10 +89,8 @@ export function partitionCount(
 }
 
 /**
- * Returns the first offset and the end offset of each partition.
- *
- * - With the isolation `committed`, the end offset is the last stable offset.
- * - With the isolation `uncommitted`, the end offset is the high watermark.
+ * Returns the first offset and the end offset of each partition. The end offset is the last stable offset (isolation `committed`) or the
+ * high watermark (`uncommitted`).
  *
  * @param remedy Advice in the error `POSITION` for a missing topic. Without it the error is `KAFKA_UNREACHABLE`, after retries.
  */
@@ -109,7 +107,7 @@ export function topicBounds(
 
 /**
  * Returns for each partition the offset of the first message or transaction marker with a timestamp of at least `time`, in epoch ms.
- * Messages of aborted transactions count too. Partitions without such a message or marker before the last stable offset are left out.
+ * Partitions without one before the last stable offset are left out.
  */
 export function offsetsSince(
   cluster: ClusterAccess,

@@ -76,8 +76,7 @@ const FETCH_WAIT_MS = 500;
  * consumer group.
  *
  * An offset is committed only once every message before it has been handled. In a rebalance, running batches are halted and their offsets
- * committed before the partitions are revoked. kafkajs fetches from a broker again only after all batches in that broker's previous
- * response have been handled.
+ * committed before the partitions are revoked.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED` or `TLS_REFUSED`.
  */
@@ -110,6 +109,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
     await consumer.connect();
     // `fromBeginning` applies only where the group has no committed offset, or one whose message was deleted.
     await consumer.subscribe({ topic, fromBeginning: true });
+    // kafkajs fetches from a broker again only after all batches in that broker's previous response have been handled.
     await consumer.run({
       autoCommit: false,
       eachBatchAutoResolve: false,
@@ -142,9 +142,8 @@ async function withCoordinatorReason(
 }
 
 /**
- * A batch that is being handled. Because the handler may need longer than the session timeout, heartbeats are sent and offsets committed
- * while it runs. When a heartbeat or a commit fails (a rebalance, an unreachable coordinator), the handler is halted, and the batch ends
- * with the error.
+ * A batch that is being handled. Heartbeats are sent and offsets committed meanwhile, because the handler may need longer than the session
+ * timeout. When one of them fails, the handler is halted.
  */
 class RunningBatch {
   readonly #payload: EachBatchPayload;
@@ -162,8 +161,7 @@ class RunningBatch {
   }
 
   /**
-   * Passes the batch to `onBatch`. Sends heartbeats and commits the offsets of handled messages while that handler runs, and commits once
-   * more after it. If a heartbeat or commit fails, the handler is halted.
+   * Passes the batch to `onBatch`, and meanwhile sends heartbeats and commits the offsets of handled messages.
    *
    * @param joined$ Emits when the member has joined its consumer group again after a rebalance. The handler is then halted.
    */
@@ -227,13 +225,10 @@ export interface ConsumerGroupStart extends Pick<
 }
 
 /**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Without this commit, a member
- * could end before its first commit, and the next member would skip messages.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise a member could end
+ * before its first commit, and the next member would skip messages.
  *
  * Resolves with true once the consumer group has offsets, and with false if `leave$` has emitted.
- *
- * Only the leader of the consumer group commits. A generation has one leader, and Kafka rejects commits of an older generation, so no
- * offsets are overwritten.
  */
 export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   const { kafka, topic, member, lacking, leave$, scheduler } = start;
@@ -255,6 +250,7 @@ export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
       const eachBatch = () => Promise.resolve(); // left to the consumer that is started afterwards
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
       const isLeader = await Promise.race([crash, joined, left]);
+      // A generation has one leader, and Kafka rejects commits of an older generation, so no offsets are overwritten.
       const offsets = isLeader ? await lacking() : [];
       if (offsets.length > 0) await consumer.commitOffsets([...offsets]);
     } finally {
@@ -288,8 +284,8 @@ async function endsIfWithoutOffsets(
 }
 
 /**
- * Adds decompression for Kafka's codecs to kafkajs' registry, which the whole process shares. kafkajs itself supports only gzip, and throws
- * KafkaJSNotImplemented for other codecs. Codecs that the program has set are not replaced. The added codecs can't compress.
+ * Adds decompression for Kafka's codecs to kafkajs' registry, which the whole process shares. kafkajs itself supports only gzip. Codecs
+ * that the program has set are not replaced. The added codecs can't compress.
  */
 export function registerKafkajsCodecs(): void {
   const registry: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;

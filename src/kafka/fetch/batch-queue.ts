@@ -7,8 +7,8 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the messages that come next in the queue's order, all from one partition: a whole batch or, if messages of another
-   * partition come before the batch's end, only its beginning. Undefined while no batch is ready.
+   * Removes and returns the messages that come next in the queue's order, all from one partition: a batch or part of one.
+   * Undefined while no batch is ready.
    */
   take(): PartitionBatch | undefined;
   /** Number of queued batches of this partition that contain messages. */
@@ -30,9 +30,8 @@ export function arrivalOrder(): BatchQueue {
 }
 
 /**
- * Creates a queue that merges partitions by timestamp; at equal timestamps the lower partition number comes first. A batch is ready once
- * every partition either has a batch in the queue or has reached its offset in `ends`, so that no older message can follow. After its end
- * offset a partition must receive no more batches.
+ * Creates a queue that merges partitions by timestamp. A batch is ready once every partition has a batch in the queue or has reached its
+ * offset in `ends`. After its end offset a partition must receive no more batches.
  */
 export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
   const queues = new Map<number, Queued[]>();
@@ -44,6 +43,7 @@ export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
     return queued;
   };
   const take = (): PartitionBatch | undefined => {
+    // An older message could still follow in this partition.
     for (const partition of behind.keys()) if (queue(partition).length === 0) return undefined;
     let first: Head | undefined;
     let second = first;

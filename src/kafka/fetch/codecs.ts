@@ -119,8 +119,8 @@ const SHORT_LITERAL = 60;
 const MAX_VARINT_BYTES = 5;
 
 /**
- * Decompresses Snappy data. The data are either one block, as librdkafka and Go clients write, or a snappy-java stream, in which each block
- * is preceded by its length.
+ * Decompresses Snappy data: one block, as librdkafka and Go clients write, or a snappy-java stream, in which each block is preceded by its
+ * length.
  */
 function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
@@ -249,10 +249,7 @@ function lengthOf(short: number, block: Packed): number {
  */
 export const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
 
-/**
- * Error: the bytes of a batch can't be decompressed or decoded, because they violate their format, their codec is unknown, or their content
- * is larger than {@link MAX_UNPACKED_BYTES}.
- */
+/** Error: the bytes of a batch can't be decompressed or decoded, or their content is larger than {@link MAX_UNPACKED_BYTES}. */
 export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes';
 }

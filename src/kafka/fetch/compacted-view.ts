@@ -18,9 +18,8 @@ interface CachedContent<M> {
 }
 
 /**
- * Longest time between two calls of a {@link CompactedView} for which its cached messages are kept, in ms. After a longer time, the next
- * call drops them and reads the topic again. If it is too small, the topic is read again often. If it is too large, the topic may have been
- * recreated between the calls and have grown beyond the cached end. The cached messages are then mistaken for messages of the new topic.
+ * Longest time between two calls of a {@link CompactedView} for which its cached messages are kept, in ms. If it is too small, the topic is
+ * read again often. If it is too large, messages of a deleted topic are mistaken for those of a new topic with the same name.
  */
 const RETENTION_MS = 600_000;
 
@@ -40,9 +39,9 @@ export class CompactedView<M extends KeyedMessage> {
 
   /**
    * Returns the newest message of each key, once all messages before the end offset that `bounds` returns have been read. The result may
-   * include later messages. A caller that arrives during a read waits for it.
+   * include later messages.
    *
-   * @throws the errors of `bounds` and of the read. Messages that were read before the error stay cached.
+   * @throws the errors of `bounds` and of the read.
    */
   async asOf(bounds: () => Promise<Bounds>): Promise<Known<M>> {
     if (this.#now() - this.#usedAt > RETENTION_MS) this.invalidate();
@@ -65,8 +64,8 @@ export class CompactedView<M extends KeyedMessage> {
   }
 
   /**
-   * Reads the topic until all messages before the end offset `high` are cached. `low`: first offset of the topic. Only one read runs at a
-   * time; it ends at the highest end offset that callers had requested when it began.
+   * Reads the topic until all messages before the end offset `high` are cached. `low`: first offset of the topic. Concurrent callers share
+   * one read.
    */
   async #readUpTo(content: CachedContent<M>, { low, high }: Bounds): Promise<void> {
     if (content.requestedEnd < high) content.requestedEnd = high;

@@ -35,7 +35,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly leave$: Observable<unknown>;
   /**
    * Returns the partitions to fetch next, with the offset at which to continue in each. The partition that has waited longest comes first.
-   * `partitions`: the partitions that the topic has. If a returned partition is not among them, the fetches fail as for a deleted topic.
+   * `partitions`: the partitions that the topic has.
    */
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
   /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
@@ -60,9 +60,8 @@ interface ConnectionFetches {
 }
 
 /**
- * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. After an
- * error that a retry may resolve (a partition leader has moved, a broker does not know the topic yet, or an outage that is to be retried)
- * the fetches restart with a new connection after a pause.
+ * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. If a retry
+ * may resolve it, they restart with a new connection after a pause.
  */
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
@@ -94,8 +93,8 @@ export class FetchLoops<T> {
   }
 
   /**
-   * Calls the option `nextOffsets` again, and starts a fetch from each broker that leads one of the returned partitions and has no fetch in
-   * flight. Must be called when `nextOffsets` would return a partition that it did not return before.
+   * Starts a fetch from each broker that leads a partition in `nextOffsets` and has no fetch in flight. Must be called when `nextOffsets`
+   * would return a partition that it did not return before.
    */
   wake(): void {
     if (this.#current) this.#startIdle(this.#current);
@@ -157,10 +156,10 @@ export class FetchLoops<T> {
   }
 
   /**
-   * Sends one fetch request for the partitions in `offsets` to the broker `leader`. Passes the response to the option `prepare`, and the
-   * result of `prepare` to the option `take`. Returns false, without calling `take`, if the subscriber was closed meanwhile.
+   * Sends one fetch request for the partitions in `offsets` to the broker `leader`, and passes the response through `prepare` to `take`.
+   * Returns false, without calling `take`, if the subscriber was closed meanwhile.
    *
-   * @throws the error of the first partition that the broker refused, after the other partitions' messages have been taken.
+   * @throws the error of the first partition that the broker refused.
    */
   async #fetchOnce(
     leader: number,
@@ -204,8 +203,8 @@ export class FetchLoops<T> {
 }
 
 /**
- * Returns Kafka's error code in the error or its causes; undefined if they contain none. kafkajs' error for a broker that is not in the
- * cluster's metadata counts as `NOT_LEADER_OR_FOLLOWER`.
+ * Returns Kafka's error code in the error or its causes; undefined if there is none. kafkajs' error for an unknown broker counts as
+ * `NOT_LEADER_OR_FOLLOWER`.
  */
 function codeOf(error: unknown): number | undefined {
   if (error instanceof kafkajs.KafkaJSProtocolError) return error.code;

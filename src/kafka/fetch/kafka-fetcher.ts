@@ -13,10 +13,7 @@ import type { AbortedTransaction } from './record-batches.ts';
 export interface FetcherOptions {
   /** Whether only committed messages are read, or also those of open and aborted transactions. Default: only committed ones. */
   readonly isolation?: Isolation | undefined;
-  /**
-   * Longest time that a broker delays its response to a fetch while it has no new messages, in ms. Until the response has arrived,
-   * `FetchLoops` sends no other fetch to that broker. Default 250.
-   */
+  /** Longest time that a broker delays its response to a fetch while it has no new messages, in ms. Default 250. */
   readonly waitMs?: number | undefined;
 }
 
@@ -30,9 +27,8 @@ const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;
 
 /**
- * Fetches messages of a topic from the partition leaders, without a consumer group. kafkajs' public API does not offer that, so this class
- * uses the internal connections of kafkajs' consumers. This class also encodes the requests and decodes the responses: kafkajs does not
- * return the last offset of batches that compaction has emptied (kafkajs#577).
+ * Fetches messages of a topic from the partition leaders, without a consumer group, over internal connections of kafkajs. It encodes and
+ * decodes itself: kafkajs does not return the last offset of batches that compaction has emptied (kafkajs#577).
  *
  * All methods throw kafkajs' errors. After {@link close} they throw a plain `Error`.
  */
@@ -72,9 +68,8 @@ export class Fetcher {
   }
 
   /**
-   * Fetches the messages of these partitions from these offsets on, as many as fit into one response. The first partition that has messages
-   * gets at least one batch, whatever its size. A broker without new messages delays its response. Errors of single partitions are returned
-   * in `errorCode` of their responses.
+   * Fetches the messages of these partitions from these offsets on, as many as fit into one response. Errors of single partitions are
+   * returned in `errorCode` of their responses.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]> {
     return this.#call(async () => {

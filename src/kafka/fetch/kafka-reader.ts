@@ -31,8 +31,8 @@ export interface Range {
    */
   readonly ends: Offsets;
   /**
-   * Timestamp before which to end reading, in epoch ms. In each partition, reading ends before the first message with this timestamp or a
-   * later one, even if the offset in `ends` has not been reached. Default: no limit. Ignored with `follow`.
+   * Timestamp before which to end reading, in epoch ms. Each partition is read up to its first message with this timestamp or a later one.
+   * Default: no limit. Ignored with `follow`.
    */
   readonly before?: number;
 }
@@ -44,8 +44,7 @@ export interface ReaderOptions extends FetcherOptions {
   /** Whether to continue past the end offsets without limit, also with partitions that are added to the topic. Default false. */
   readonly follow?: boolean;
   /**
-   * Whether outages that begin after the first connection are retried without limit, while {@link TopicReader.done} stays pending. With
-   * false, an outage rejects `done`. Default true.
+   * Whether outages after the first connection are retried without limit. If not, an outage rejects {@link TopicReader.done}. Default true.
    */
   readonly retriesOutages?: boolean;
   /** Receives each batch, synchronously. A handler that falls behind calls {@link TopicReader.pause}. */
@@ -53,16 +52,9 @@ export interface ReaderOptions extends FetcherOptions {
 }
 
 /**
- * Number of consecutive empty responses for a partition after which the messages that should follow count as deleted. Each of these
- * responses comes after the broker's full wait.
- *
- * - If the partition ends before the requested end: the topic counts as recreated, and reading fails.
- * - Otherwise, if the topic is compacted: compaction has removed all messages up to the partition's end, and reading continues there.
- * - Otherwise: the responses are no evidence, as they may come from a broker that can't reach its remote storage (KIP-405). Reading
- *   continues at the same offset.
- *
- * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic. If it is
- * too large, reading stands still for longer before it fails or continues.
+ * Number of consecutive empty responses for a partition after which the messages that should follow count as deleted: the topic was
+ * recreated, or compaction has removed them. If it is too small, a new partition leader that reports an earlier end for a moment is
+ * mistaken for a recreated topic. If it is too large, reading stands still for longer.
  */
 const MAX_EMPTY_RESPONSES = 8;
 
@@ -83,16 +75,13 @@ export class TopicReader {
   /** Partitions that have not been read up to their end offset. */
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
-  /**
-   * Number of consecutive empty responses to fetches of a partition that should have returned messages, by partition. At
-   * {@link MAX_EMPTY_RESPONSES} the missing messages count as deleted.
-   */
+  /** Number of consecutive empty responses to fetches that should have returned messages, by partition. See {@link MAX_EMPTY_RESPONSES}. */
   readonly #emptyResponses = new Map<number, number>();
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
   /**
-   * Resolves when all partitions have been read up to their end offsets. With `follow`, or if {@link close} is called earlier, it never
-   * resolves. Rejects with the first error that is not retried.
+   * Resolves when all partitions have been read up to their end offsets; never with `follow`, or if {@link close} is called earlier.
+   * Rejects with the first error that is not retried.
    */
   readonly done: Promise<void>;
   #resolveDone!: () => void;
@@ -188,13 +177,11 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`:
-   *
-   * - if compaction has removed all messages from `at` to the end of the readable messages: that end;
-   * - otherwise: `at`.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
+   * compaction has removed all messages up to there, otherwise `at`.
    *
    * @param hadRoom Whether the response had space for a message of the partition. If not, it may be empty for lack of space.
-   * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
+   * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated.
    */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {
     const { kafka, topic } = this.#options;
@@ -207,6 +194,7 @@ export class TopicReader {
     const count = isSuspicious ? (this.#emptyResponses.get(partition) ?? 0) + 1 : 0;
     if (isShort && count === MAX_EMPTY_RESPONSES)
       return throwOffsetOutOfRange(kafka, topic, partition, end);
+    // Without compaction, empty responses may come from a broker that can't reach its remote storage (KIP-405).
     const isDeleted = count === MAX_EMPTY_RESPONSES && (await this.#isCompacted());
     this.#emptyResponses.set(partition, count % MAX_EMPTY_RESPONSES);
     return isDeleted ? readable : at;
@@ -238,8 +226,8 @@ export class TopicReader {
 }
 
 /**
- * Returns the partitions for which a fetch response had space. Brokers fill a response in the order of the requested partitions, and the
- * first partition with messages gets at least one batch. So the response had space for that partition and for all partitions before it.
+ * Returns the partitions for which a fetch response had space: all up to the first one with messages, because brokers fill a response in
+ * the order of the requested partitions.
  */
 function partitionsWithCapacity(
   answers: readonly PartitionResponse[],
@@ -284,13 +272,8 @@ async function readableContent(
 }
 
 /**
- * Removes the messages of a fetched batch that are outside of the range to read:
- *
- * - messages at the offset `end` or later;
- * - the first message with a timestamp of `before` (epoch ms) or later, and all messages after it.
- *
- * Returns the remaining messages, and the offset at which to continue reading (`next`). If a message was removed for its timestamp, that is
- * `end`, so that the partition counts as read. Otherwise it is the argument `next`.
+ * Removes the messages at the offset `end` or later, and all messages from the first with a timestamp of `before` (epoch ms) or later.
+ * Returns the remaining messages, and the offset at which to continue reading (`next`).
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));
@@ -324,11 +307,10 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
 }
 
 /**
- * Throws the error for a fetch offset `at` that a broker has reported as out of range. Requests the partition's first and end offset, to
- * determine the reason.
+ * Throws the error for a fetch offset `at` that a broker has reported as out of range.
  *
- * @throws CellarstreamError `POSITION` if the message at `at` was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if
- * `at` lies between the first and the end offset, so that a retry may succeed.
+ * @throws CellarstreamError `POSITION` if the message at `at` was deleted by retention, or the topic was recreated; otherwise
+ * `KAFKA_UNREACHABLE`, as a retry may succeed.
  */
 async function throwOffsetOutOfRange(
   kafka: Kafka,

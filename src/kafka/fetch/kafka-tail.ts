@@ -13,8 +13,8 @@ import { CompactedView } from './compacted-view.ts';
 import type { LogMessage } from './record-batches.ts';
 
 /**
- * Whether a topic has a message or a transaction marker with this timestamp or a later one, before the end of the committed messages. A
- * message of an aborted transaction counts too. @param at Timestamp in epoch ms.
+ * Whether a topic has a message or a transaction marker with this timestamp or a later one, before the last stable offset. Messages of
+ * aborted transactions count too. @param at Timestamp in epoch ms.
  */
 export async function hasMessageSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
   return (await offsetsSince({ kafka }, topic, at)).size > 0;
@@ -30,13 +30,10 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
 }
 
 /**
- * Reads a range of a topic's offsets. Resolves when all batches have been handled. For an empty range no request is sent.
+ * Reads a range of a topic's offsets. Resolves when all batches have been handled.
  *
- * @throws CellarstreamError
- * - `KAFKA_UNREACHABLE` after an outage.
- * - `KAFKA_UNREACHABLE` also if part of the range was deleted while it was read. A retry then has to request the topic's first and end
- *   offsets again.
- * - `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, or if part of the range was deleted while it was read; `KAFKA_REFUSED` or
+ * `TLS_REFUSED` if no retry can succeed. A retry has to request the topic's first and end offsets again.
  */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,

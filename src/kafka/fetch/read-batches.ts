@@ -26,8 +26,8 @@ export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch'> {
 const MAX_QUEUED_BATCHES = 2;
 
 /**
- * Passes the batches of a topic to `handle`, one after another, and emits the values of the observables that `handle` returns. At most a
- * few batches of each partition are fetched ahead. Completes after `stop$` has emitted or, without `follow`, at the end offsets.
+ * Passes the batches of a topic to `handle`, one after another, and emits the values of the observables that `handle` returns. Completes
+ * after `stop$` has emitted or, without `follow`, at the end offsets.
  */
 export function readBatches<R>(
   options: ReadBatchesOptions,
@@ -49,10 +49,7 @@ class BatchHandling<R> {
   /** End offsets of the partitions in which messages before the end offset have not been handled. */
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
-  /**
-   * Emits when the subscription to {@link readBatches} ends. This ends the observable that `handle` returned for the current batch.
-   * Unsubscribing from that observable would not suffice: while it emits synchronously, `subscribe` has not yet returned a subscription.
-   */
+  /** Emits when the subscription to {@link readBatches} ends. This ends the observable that `handle` returned for the current batch. */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */
   #isBusy = false;
@@ -133,6 +130,7 @@ class BatchHandling<R> {
     const subscriber = this.#subscriber;
     let isSynchronous = true;
     this.#isBusy = true;
+    // `#over$` instead of unsubscribing: while the observable emits synchronously, `subscribe` has not yet returned a subscription.
     defer(() => this.#handle(batch))
       .pipe(takeUntil(this.#over$))
       .subscribe({

@@ -117,8 +117,8 @@ export function isDataBatch({ attributes }: RecordBatch): boolean {
 }
 
 /**
- * Whether a batch is the marker of an aborted transaction. False also if compaction has emptied the batch, which happens only after all
- * messages of the transaction are removed.
+ * Whether a batch is the marker of an aborted transaction. False if compaction has emptied the batch, after all messages of the transaction
+ * were removed.
  */
 function isAbort(marker: RecordBatch): boolean {
   return readRecords(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;

@@ -9,8 +9,8 @@ import { array, bytes, createCall, int32, string } from '../client/protocol.ts';
 export interface MembershipGroup {
   readonly name: string;
   /**
-   * Creates a coordinator client with separate connections. They can't be shared, because brokers answer the requests of a connection in
-   * order, and a JoinGroup request waits for the rebalance.
+   * Creates a coordinator client with separate connections. On shared ones, a JoinGroup request, which waits for the rebalance, would hold
+   * up later requests.
    */
   readonly connect: () => GroupCoordinator;
 }
@@ -85,8 +85,8 @@ export interface Joined {
 const NO_INSTANCE_ID = string(null);
 
 /**
- * Protocol type of a fleet's Kafka group. The coordinator refuses a member whose protocol type differs from that of the other members. This
- * one differs from that of consumer groups, so that an instance can't join a consumer group by mistake.
+ * Protocol type of a fleet's Kafka group. The coordinator refuses members of another type, so that an instance can't join a consumer group
+ * by mistake.
  */
 const PROTOCOL_TYPE = 'cellarstream';
 const PROTOCOL_NAME = 'accounts';

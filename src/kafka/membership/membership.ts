@@ -37,8 +37,8 @@ interface MembershipOptions {
   /** The first value makes the member leave its Kafka group. The observable must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Called with true when the member has joined its Kafka group. Called with false when the member has left or was removed, or has got no
-   * response for a session timeout.
+   * Called with true when the member has joined its Kafka group. Called with false when it has left or was removed, or after a session
+   * timeout without a response.
    */
   readonly onMembershipChange?: (isIn: boolean) => void;
   /** Called with the error of each failed attempt to join or to send a heartbeat. The attempt is then repeated. */
@@ -63,7 +63,7 @@ const JOIN_AGAIN: ReadonlySet<number> = new Set([
 
 /**
  * Joins a Kafka group and stays a member. Emits each generation (period between two rebalances) with this member's assignment, and
- * completes when the member has left. While the coordinator can't be reached, nothing is emitted and the newest assignment stays valid.
+ * completes when the member has left. While the coordinator can't be reached, the newest assignment stays valid.
  *
  * Errors with a CellarstreamError that no retry can resolve, such as `KAFKA_REFUSED`.
  */
@@ -84,9 +84,8 @@ export function membership(options: MembershipOptions): Observable<Generation> {
 }
 
 /**
- * One member of a Kafka group. The member joins, and sends heartbeats while it is in a generation. It joins again, with fresh metadata,
- * after a rebalance, when `rejoin$` emits, or when the coordinator has removed it. It counts as outside the Kafka group until the
- * coordinator has confirmed it, and again after a session timeout without a response. Aborting `ending` makes the member leave.
+ * One member of a Kafka group. It joins, sends heartbeats, and joins again after a rebalance, when `rejoin$` emits, or when the coordinator
+ * has removed it. Aborting `ending` makes the member leave.
  */
 class GroupMember {
   readonly #options: MembershipOptions;
@@ -139,10 +138,7 @@ class GroupMember {
     if (this.#id !== '') await this.#leave();
   }
 
-  /**
-   * Joins the Kafka group, and returns this member's part in the generation once the leader's assignments have arrived; undefined if the
-   * member has to join again at once.
-   */
+  /** Joins the Kafka group, and returns this member's part in the generation; undefined if the member has to join again at once. */
   async #join(): Promise<Generation | undefined> {
     const { sessionTimeoutMs, memberMetadata, assign } = this.#options;
     this.#changed = new AbortController();
@@ -184,8 +180,8 @@ class GroupMember {
   }
 
   /**
-   * Handles the error of a failed attempt to join or to send a heartbeat. Passes the error to `onRetry`, and forgets the coordinator, so
-   * that the next attempt looks it up again. After a session timeout without a response, the member counts as outside the Kafka group.
+   * Handles the error of a failed attempt to join or to send a heartbeat: passes it to `onRetry`, and makes the next attempt look up the
+   * coordinator again.
    *
    * @throws CellarstreamError if no retry can succeed.
    */
@@ -199,8 +195,7 @@ class GroupMember {
   }
 
   /**
-   * Returns true if the error code in a response to the request `request` means success, and false if the member has to join the group
-   * again.
+   * Returns true if the error code in a response means success, and false if the member has to join the group again.
    *
    * @throws kafkajs' error for any other code.
    */
