@@ -14,8 +14,8 @@ interface FleetOperationsOptions extends OperationsOptions {
 }
 
 /**
- * Serves metrics, health checks and status pages of an instance of a fleet on `HTTP_HOST` and `HTTP_PORT`. Opened before the instance joins
- * the fleet's group. An account has a status page and its own metrics here only while it runs on this instance.
+ * Serves metrics, health checks and status pages of an instance of a fleet on `HTTP_HOST` and `HTTP_PORT`. An account has a status page and
+ * its own metrics here only while it runs on this instance.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */

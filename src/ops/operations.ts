@@ -14,8 +14,7 @@ export interface OperationsOptions {
 }
 
 /**
- * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`. The server is opened before the service
- * starts, so that it responds while the service still waits for Kafka or the API.
+ * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
@@ -61,10 +60,7 @@ export function observedAccount(
 
 export type ObservedAccount = ReturnType<typeof observedAccount>;
 
-/**
- * Wraps hooks so that the errors that they throw do not reach the service, which must not stop because its monitoring fails. Calls
- * `onError` with the first error of each hook; an error thrown by `onError` itself is not caught.
- */
+/** Wraps hooks so that the errors that they throw do not reach the service. Calls `onError` with the first error of each hook. */
 export function guarded(hooks: Hooks, onError: (error: unknown) => void): Hooks {
   const reported = new Set<string>();
   const all = Object.entries(hooks) as [string, (event: never) => void][];

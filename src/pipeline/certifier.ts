@@ -31,7 +31,7 @@ export class Certifier {
 
   /**
    * Whether the batch completes a full scan for which a certificate has to be issued: a signal requests one, or the list's newest
-   * certificate is missing, is at least `certificateIntervalMs` old, or lies in the future because the clock was set back.
+   * certificate is missing or too old.
    */
   willCertify(batch: ReadBatch): boolean {
     const scan = endedScan(batch);
@@ -39,13 +39,8 @@ export class Certifier {
   }
 
   /**
-   * Commits a certificate for the full scan that the plan's batch completes. To be called after the batch itself is committed: the
-   * certificate describes the topic with every change that the scan detected.
-   *
-   * - If the batch completes no full scan, or the task has ended: commits nothing.
-   * - If {@link willCertify} is false for the full scan: commits nothing and calls `onUncertified`.
-   * - If the topic's number of partitions has changed: commits no certificate, answers the signals that request one with `failed`, and
-   *   calls `onUncertified`.
+   * Commits a certificate for the full scan that the plan's batch completes, or calls `onUncertified` if the scan gets none. To be called
+   * after the batch is committed, so that the certificate describes the topic with every change that the scan detected.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;

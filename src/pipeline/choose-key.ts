@@ -16,18 +16,18 @@ import type { Answer } from '../streams/decode/response.ts';
 export interface ChosenKey {
   readonly keyFields: readonly string[];
   /**
-   * Whether `keyFields` are those of the setting `KEY_FIELDS_*`, or were chosen from the records of the first page. False if published
-   * events or the API's description name the key fields.
+   * Whether the key fields were chosen by the setting `KEY_FIELDS_*` or from the first page. False if published events or the API's
+   * description name them.
    */
   readonly isNew: boolean;
   /**
-   * Server time (`Date` header), in epoch ms, of the first response in which the list was still empty, so that no key could be chosen.
-   * Responses without the header do not count. Null if there was no such response.
+   * Server time, in epoch ms, of the first response with a `Date` header in which the list was still empty. Null if there was no such
+   * response.
    */
   readonly beganAt: number | null;
   /**
-   * Whether the list had no records when its first page was requested for the first time. If so, all its records were created later. Always
-   * false if the key fields were known without a request, from published events or from the description.
+   * Whether the list had no records when its first page was requested for the first time. If so, all its records were created later. False
+   * if no page was requested.
    */
   readonly wasEmpty: boolean;
 }
@@ -109,13 +109,12 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
  *
  * - If the setting `KEY_FIELDS_*` is set: the fields of the setting.
  * - Otherwise, if the description has only one key candidate: that candidate, without a check.
- * - Otherwise: the first candidate that {@link chooseKeyFields} finds suitable. Candidates with a field that a `PII_` setting hides are
- *   skipped.
+ * - Otherwise: the first candidate that {@link chooseKeyFields} finds suitable.
  *
  * Undefined if `data` has no records to check the fields with.
  *
  * @throws CellarstreamError `KEY_FIELDS` if no record has the fields of the setting, no candidate is suitable, or the elements of `data`
- * are not objects. The message names the fields that the records have.
+ * are not objects.
  */
 export function keyFieldsOf(
   list: ListDescription,

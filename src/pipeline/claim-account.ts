@@ -36,19 +36,15 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from the newest request of a process to its last commit of a cursor, in ms, while Kafka responds as usual. Used by {@link
- * hasUndeclaredWriters} if the ledger has no declaration of the account's requests: a cursor that was committed later than this after the
- * newest request stored on this machine counts as written by an unknown process. All lists then wait a minute before the first request.
- *
- * - If this value is too small, a late commit by the previous process on this machine causes this wait.
- * - If this value is too large, a cursor that an unknown process wrote shortly after the newest stored request goes unnoticed, and the wait
- *   is omitted.
+ * Maximum time from the newest request of a process to its last commit of a cursor, in ms, while Kafka responds as usual. If it is too
+ * small, a late commit by the previous process counts as one by an unknown process, and all lists wait a minute. If it is too large, an
+ * unknown process goes unnoticed.
  */
 const CURSOR_DELAY_MS = 10_000;
 
 /**
- * Claims an account: creates its topics, claims its ledger (the topic in which requests to the API are declared), and counts the requests
- * of earlier processes against the quotas. Requests may be sent once the returned promise is fulfilled.
+ * Claims an account: creates its topics, claims its ledger (the topic of declared requests), and counts the requests of earlier processes
+ * against the quotas. Requests may be sent once the returned promise is fulfilled.
  *
  * @throws CellarstreamError `COMMIT_FAILED` if the service was stopped while the claim was running; errors of Kafka.
  */
@@ -91,7 +87,7 @@ function serviceEndedError(): CellarstreamError {
 
 /**
  * Whether a cursor of the account was written in the last minute by an instance whose requests are neither in the ledger nor in the state
- * folder. This is possible, for example, after the ledger's topic was deleted.
+ * folder. Possible, for example, after the ledger's topic was deleted.
  */
 async function hasUndeclaredWriters(
   { config, quotas, scheduler }: ClaimAccountOptions,

@@ -24,8 +24,8 @@ export interface ComparedBatch extends ReadRecords {
    */
   readonly keys: readonly string[];
   /**
-   * Groups of adjacent records (runs) that were recognized on the page by a digest of their bytes. Their records equal the published
-   * images, so they are not compared one by one. Empty in a resync, which processes every record.
+   * Groups of adjacent records (runs) of the page that equal the published images, recognized by a digest of their bytes. Empty in a
+   * resync.
    */
   readonly runs: readonly PageRun[];
   /** Keys of the records that are not published: `START_FROM` leaves them out, or the list shows them as deleted. */
@@ -60,26 +60,18 @@ export function compareBatches(
 
   /**
    * Whether a record without a published image is published as new (event `c`). If false, it is published as older than the initial
-   * snapshot (event `r`). The first of these rules that applies decides:
-   *
-   * - Created before `START_FROM`: not new. An API that caps its list may show old records at any time.
-   * - No creation time: new once the snapshot is done, or if the list's first response had no records.
-   * - Created no later than `publishedUpTo`, which is set after a loss of events: not new.
-   * - The snapshot is done, and every record that it missed has been read (`caughtUp`): new.
-   * - Otherwise: new if created at `startedAt` of the snapshot or later; not new if `startedAt` is null.
+   * snapshot (event `r`).
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
+    // An API that caps its list may show old records at any time.
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
     if (createdAt === null) return done || wasEmpty;
     if (createdAt <= publishedUpTo) return false;
     if (done && caughtUp) return true;
     return startedAt !== null && createdAt >= startedAt;
   };
-  /**
-   * Removes the records that `START_FROM` leaves out: records without a published image that were last modified before `START_FROM`. Scans
-   * without dates, and scans of a window that begins early, return such records. Removes none from a list without dates.
-   */
+  /** Removes the records without a published image that were last modified before `START_FROM`. Removes none from a list without dates. */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
     startFrom === undefined || !dates
       ? records
@@ -87,17 +79,11 @@ export function compareBatches(
           if (image?.kind === 'published' || store.get(key)) return true;
           return updatedAt === null || updatedAt >= startFrom;
         });
-  /**
-   * Whether the image that a record got when its page was decoded can still be used. False in these cases:
-   *
-   * - The record has no image.
-   * - The image was encoded from the page, but not with the current codec (`codec`), because the schema has changed since.
-   * - The record was recognized as equal to its published image, but another image has been stored since.
-   * - The record belongs to a run (adjacent records recognized as a unit) whose records are now compared one by one.
-   */
+  /** Whether the image that a record got when its page was decoded can still be used. */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
     const { key, image, run } = record;
     if (run) return false; // a member of a run that is not treated as a unit: compared individually
+    // A published image may have been replaced since, and the schema of an encoded one may have changed.
     return image?.kind === 'published'
       ? store.payloadDigest(key)?.digest === record.digest?.digest
       : image?.codec === codec;

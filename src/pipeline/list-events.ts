@@ -32,10 +32,7 @@ export interface ListEventsOptions {
    * after a failure.
    */
   readonly confirmations: Confirmations;
-  /**
-   * Key fields of the records. `wasEmpty` is true if they could not be chosen from the list's first response because it had no records.
-   * `beganAt` is then the server time of that response (see {@link ChosenKey}).
-   */
+  /** Key fields of the records, and whether (`wasEmpty`) and when (`beganAt`) the list was empty at first: see {@link ChosenKey}. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;
@@ -45,15 +42,12 @@ export interface ListEventsOptions {
 /** A batch in which at least this many records are processed one by one gets its own turn of the event loop. */
 const SMALL_BATCH_RECORDS = 50;
 /**
- * Number of pages of the initial snapshot from whose records the list's first schema is inferred; fewer if the snapshot has fewer. If this
- * is too small, optional fields need more schema versions. If it is too large, the first events are published later.
+ * Number of pages of the initial snapshot from whose records the list's first schema is inferred. If it is too small, optional fields need
+ * more schema versions. If it is too large, the first events are published later.
  */
 const PAGES_TO_INFER_FROM = 3;
 
-/**
- * Reads and publishes one list, starting from the checkpoint's cursor. Pages are decoded, encoded and compared with the published images;
- * changes are committed with the cursor in one transaction. Emits what each page published; completes with `stop$`.
- */
+/** Reads and publishes one list, starting from the checkpoint's cursor. Emits what each page published; completes with `stop$`. */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
   const { account, list, hooks, scheduler, stop$ } = task;
@@ -111,10 +105,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const isDone = done || publisher.progress.firstRead.done;
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
-  /**
-   * Emits `value` at once if `records` is less than {@link SMALL_BATCH_RECORDS}, else in a later turn of the event loop, so that a large
-   * page does not hold up other work. `records`: the number of records in `value` that are processed one by one.
-   */
+  /** Emits `value`, in a later turn of the event loop if at least {@link SMALL_BATCH_RECORDS} of its `records` are processed one by one. */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {
@@ -153,10 +144,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   );
 }
 
-/**
- * Encodes each record of the batches that has no image (encoded record) yet; the decoder has encoded most already. If such a record has new
- * fields, a schema with them is registered first.
- */
+/** Encodes each record of the batches that has no image (encoded record) yet. Fields that the schema lacks are added to it first. */
 async function encodeParsed(
   batches: readonly ReadBatch[],
   evolution: SchemaEvolution,
@@ -174,8 +162,7 @@ async function encodeParsed(
 }
 
 /**
- * Counts the records in the batches that have to be processed one by one, rejected ones included. Records that were recognized as a group
- * (run) are not counted, except in a resync.
+ * Counts the records in the batches that are processed one by one. Records in runs (groups recognized as a unit) count only in a resync.
  */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>

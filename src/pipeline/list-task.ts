@@ -48,22 +48,21 @@ export interface ListTaskOptions
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /**
-   * Decides when the list's task is opened: calls `open` when it is the list's turn among the lists of all accounts, and returns the result
-   * of `open`. Default: calls `open` at once.
+   * Decides when the list's task is opened: calls `open` when it is the list's turn, and returns the result of `open`. Default: at once.
    */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
 }
 
 /**
- * Decides when a list's task is opened: calls `open`, which opens it, when it is the list's turn among the lists of all accounts, and
- * returns the result of `open`. `nth` is the index of the list among the lists of its account.
+ * Decides when a list's task is opened: calls `open` when it is the list's turn among the lists of all accounts, and returns the result of
+ * `open`. `nth` is the index of the list among the lists of its account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
 /**
- * Runs one list of one account: claims its task, opens its schemas, chooses its key, and reads and publishes until `stop$`. After a
- * transient failure, such as an unreachable Kafka, the task resumes from the last commit. After any other failure that concerns only this
- * list, `onFailed` is called, and the task is retried after a minute.
+ * Runs one list of one account: claims its task, and reads and publishes until `stop$`. After a transient failure, such as an unreachable
+ * Kafka, the task resumes from the last commit. After any other failure that concerns only this list, `onFailed` is called, and the task is
+ * retried after a minute.
  *
  * Errors if the failure concerns the whole process, for example with the code `FENCED`, `SETTINGS` or `KAFKA_REFUSED`.
  */
@@ -79,7 +78,7 @@ interface OpenTask {
 
 /**
  * Reads a list and publishes its changes. After an error that does not concern the whole process, the checkpoint is opened again and
- * reading resumes. The state of the claim and the records that wait for a second read are retained.
+ * reading resumes.
  */
 class ListTask {
   readonly #options: ListTaskOptions;
@@ -218,11 +217,8 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 }
 
 /**
- * Returns the name of the dependency that an error came from, for the field `what` of an `onRetry` event:
- *
- * - for an error of the API: `list`, which is the name of the list whose task had the error;
- * - for an error of the state folder or of the schema registry: `state folder` or `registry`;
- * - for any other error: `kafka`.
+ * Returns the name of the dependency that an error came from: `state folder`, `registry` or `kafka`; for an error of the API `list`, the
+ * name of the list.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

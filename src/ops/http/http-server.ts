@@ -74,21 +74,15 @@ const MAX_STREAMS = 64;
  * use grows.
  */
 const MAX_ACCOUNTS = 100;
-/**
- * Maximum length of an account's name in a request, in characters; the rest of a longer name is ignored. It is the maximum length of a file
- * name, because each account is named after its file in `ACCOUNTS_DIR`.
- */
+/** Maximum length of an account's name in a request, in characters: that of a file name. The rest of a longer name is ignored. */
 const MAX_NAME = 255;
 /** Header with the content type of the metrics. The value is that of prom-client's `Registry.PROMETHEUS_CONTENT_TYPE`. */
 const METRICS_TYPE = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
- * Limits for requests to the HTTP server, in ms except for the first:
- *
- * - `maxHeaderSize`: maximum size of a request's headers, in bytes.
- * - `requestTimeout`: maximum time until a whole request was received. Node checks it every `connectionsCheckingInterval` ms.
- * - `keepAliveTimeout`: time after a response at which its connection is closed, unless another request has arrived.
+ * Limits for requests to the HTTP server: `maxHeaderSize` in bytes, the others in ms. Node checks `requestTimeout` every
+ * `connectionsCheckingInterval` ms.
  */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
@@ -102,9 +96,6 @@ const IDLE_MS = 15_000;
 
 /**
  * Opens the read-only HTTP server for operators: GET and HEAD on a few fixed paths, without login or TLS, for trusted networks.
- *
- * However often clients send requests, status and metrics are computed once a second at most. Node limits the number of connections and
- * the time that each request may take; a client that neither sends nor reads is disconnected.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
@@ -243,10 +234,7 @@ function routes(options: HttpServerOptions): App {
   return app;
 }
 
-/**
- * Wraps `work` so that its result for each key is cached for `everyMs` ms. At most `most` results are cached at a time; while the cache is
- * full, `work` runs at every call with a key that is not cached.
- */
+/** Wraps `work` so that its result for each key is cached for `everyMs` ms. At most `most` results are cached at a time. */
 export function atMostOncePer<T>(
   everyMs: number,
   most: number,
@@ -265,9 +253,8 @@ export function atMostOncePer<T>(
 }
 
 /**
- * Whether a host name means this machine itself (the loopback interface). A server that listens on loopback refuses requests for other host
- * names: otherwise a foreign website could point its own name at 127.0.0.1 (DNS rebinding), and its scripts could read the status in a
- * browser on this machine.
+ * Whether a host name means this machine itself (the loopback interface). A server on loopback refuses requests for other host names, so
+ * that a foreign website can't read the status by DNS rebinding.
  */
 function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
@@ -303,10 +290,7 @@ export interface Page {
   readonly styleHashes: string[];
 }
 
-/**
- * Reads a status page from the file that scripts/build-page.mjs has built next to the compiled code: the page of a service with one account
- * (`page`), of a fleet, or of one account in a fleet.
- */
+/** Reads a built status page: that of a service with one account (`page`), of a fleet, or of one account in a fleet. */
 export function loadPage(name: 'page' | 'fleet' | 'account'): Page {
   return pageOf(readFileSync(new URL(`../${name}.html`, import.meta.url), 'utf8'));
 }

@@ -33,9 +33,8 @@ export type ServiceMessage = { readonly result: unknown } | { readonly error: st
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
 /**
- * Runs the HTTP server in a worker thread. The pipeline's thread only computes readiness, status and metrics for the server. Status and
- * metrics are computed once a second at most, however many requests clients send. Because the server has its own thread, `/healthz` can
- * report that the pipeline's thread is stuck.
+ * Runs the HTTP server in a worker thread, so that `/healthz` can report that the pipeline's thread is stuck. Readiness, status and metrics
+ * are computed in the pipeline's thread.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */

@@ -97,10 +97,8 @@ interface FleetMetricsOptions {
 }
 
 /**
- * Creates the metrics of an instance of a fleet: of its process, of the fleet, and of each account that runs on the instance. The metrics
- * of an account that stops running there are removed.
- *
- * To be called once per process, as Node's own metrics are collected until the process ends.
+ * Creates the metrics of an instance of a fleet: of its process, of the fleet, and of each account that runs on the instance. To be called
+ * once per process, as Node's own metrics are collected until the process ends.
  */
 export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions) {
   const registry = new Registry();
@@ -129,10 +127,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /**
-   * Last known owner of each account in the newest {@link FleetView}, by account name. If the account has no owner in that view: the owner
-   * in an earlier view; undefined if no view has shown one yet.
-   */
+  /** Last known owner of each account in the newest {@link FleetView}, by account name. Undefined while no owner is known. */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));
@@ -188,10 +183,7 @@ function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Regis
  */
 const TURN_MS = 5;
 
-/**
- * Joins the metrics texts of several registries into one. All series of a metric stand together, as the Prometheus format requires. The
- * function yields to the event loop regularly, because a hundred accounts have a hundred thousand series.
- */
+/** Joins the metrics texts of several registries into one. All series of a metric stand together, as the Prometheus format requires. */
 async function joinedText(registries: readonly Registry[]): Promise<string> {
   const names = new Set(
     registries.flatMap((registry) => registry.getMetricsAsArray().map(({ name }) => name)),
@@ -207,7 +199,7 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
       const part = parts.length === 0 ? text : text.split('\n').slice(2).join('\n');
       if (part !== '') parts.push(part);
       if (performance.now() < turnEnds) continue;
-      await setImmediate();
+      await setImmediate(); // a hundred accounts have a hundred thousand series
       turnEnds = performance.now() + TURN_MS;
     }
     texts.push(parts.join('\n'));

@@ -13,8 +13,8 @@ export interface Label {
   /** Meaning of the label, in Markdown. */
   readonly help: string;
   /**
-   * Possible values of the label, besides {@link OTHER}. Undefined if they depend on the description of the API (see {@link labelValues}),
-   * or if any value is allowed because it does not come from the API.
+   * Possible values of the label, besides {@link OTHER}. Undefined if they depend on the API's description (see {@link labelValues}), or if
+   * any value is allowed.
    */
   readonly values?: readonly string[];
 }
@@ -22,10 +22,7 @@ export interface Label {
 /** Label value for all unknown values, so that input from outside cannot create an unbounded number of series. */
 export const OTHER = 'other';
 
-/**
- * Values of the label `status` whose series start at 0: common HTTP statuses, and `none` for a request without a response. Other statuses
- * are counted by class, such as `5xx`.
- */
+/** Values of the label `status` whose series start at 0. `none` stands for a request without a response. */
 export const STATUSES = [
   ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
   'none',

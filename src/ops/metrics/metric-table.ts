@@ -20,11 +20,8 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Each {@link LabelGrid} in
-   * the result selects several series. A grid without the label `resource` selects the series of all lists that the service reads; these
-   * are also passed as `lists`.
-   *
-   * Default for a counter or histogram: all series. Default for a gauge: none, because a 0 would be mistaken for a measured value.
+   * Returns the series that start with the value 0, so that the first event shows as an increase. A grid without the label `resource`
+   * selects the series of all `lists`. Default: all series of a counter or histogram, none of a gauge.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }

@@ -26,17 +26,13 @@ interface MetricsOptions extends Omit<StatusOptions, 'prefix' | 'now'> {
 }
 
 /**
- * Lanes whose changes are included in the metric `cellarstream_freshness_seconds`. The initial snapshot is excluded because its records
- * were changed long ago, and resyncs are excluded because most of their events repeat records that have not changed.
+ * Lanes whose changes the metric `cellarstream_freshness_seconds` includes: not the initial snapshot and resyncs, which mostly publish
+ * records that changed long ago.
  */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
  * Creates the metrics listed in docs/metrics.md for one account and, with `ofProcess`, for the process, in the text format of Prometheus.
- * Label values are codes and names of lists and fields, so the number of series does not depend on what the API sends.
- *
- * Node's own metrics (event loop lag, garbage collection) are collected until the process ends. Collecting them does not keep the process
- * running.
  */
 export function metrics(options: MetricsOptions) {
   const { account, resources, pollIntervalMs, wallClock = Date.now, readiness } = options;
@@ -270,8 +266,8 @@ function combinations(labels: readonly LabelName[], values: LabelValues): Labels
 }
 
 /**
- * Interval at which the event loop lag is sampled, in ms. With prom-client's default of 10 ms an idle process wakes up a hundred times a
- * second, which was 1/14 of the CPU time of a service with six small lists that do not change.
+ * Interval at which the event loop lag is sampled, in ms. If it is too small, an idle process wakes up too often: with prom-client's
+ * default of 10 ms, this took 1/14 of the CPU time of a small service.
  */
 const LAG_TICK_MS = 50;
 

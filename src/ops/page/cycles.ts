@@ -1,9 +1,6 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
-/**
- * All changes from one state of a life cycle to another: their number, and the median time in `from` before them. `from` and `to` are the
- * states themselves. In `LifeCycleChange` they are indexes, which are valid only until the service restarts.
- */
+/** All changes from one state of a life cycle to another: their number, and the median time in `from` before them. */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;
   readonly to: LifeCycleState;
@@ -50,8 +47,8 @@ export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
 }
 
 /**
- * Chooses the life cycle that the page shows: the one named `shown`, if it is among `cycles` and was chosen by the user or has observed
- * changes; otherwise the one with the most observed changes.
+ * Chooses the life cycle that the page shows: the one named `shown` if the user chose it or it has changes, else the one with the most
+ * changes.
  *
  * @param shown Name of the life cycle shown so far, as {@link cycleName} returns it.
  * @param isChosen Whether the user chose the life cycle `shown`.

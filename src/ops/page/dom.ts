@@ -31,10 +31,7 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/**
- * Sets the attributes of an element, but only those whose value changes: setting an attribute to the same value makes the browser compute
- * the layout again, and makes screen readers repeat the value.
- */
+/** Sets those attributes of an element whose values change. An equal value is not set again, as screen readers would repeat it. */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     const text = String(value);
@@ -62,15 +59,14 @@ interface KeyedListOptions<T> {
   /** Returns the key of an item. Items with equal keys are distinguished by their order in the list. */
   readonly key: (item: T) => string;
   /**
-   * Creates the row for an item whose key the previous list did not have. The row's `update` is called right after that, and again with
-   * each later list that has an item with this key.
+   * Creates the row for an item whose key is new. The row's `update` is called right after that, and with each later list that has the key.
    */
   readonly make: (item: T) => Row<T>;
 }
 
 /**
- * Returns a function that shows a list of items as the children of `parent`. If the previous call showed an item with the same key, the
- * element of that item is reused. Elements are moved only if necessary.
+ * Returns a function that shows a list of items as the children of `parent`. An item reuses the element that the previous list showed for
+ * its key.
  */
 export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
   const { parent, key, make } = options;

@@ -77,10 +77,7 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
   return `${plural(instances.length, 'instance')} in the group.${freshness}`;
 }
 
-/**
- * Lists the problems of the accounts. Accounts with the same problem share a line. The most severe problems come first, then those of the
- * most accounts. If this instance is not a member of the fleet, the first line says so.
- */
+/** Lists the problems of the accounts, the most severe first. Accounts with the same problem share a line. */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;
   const alike = new Map<string, FleetAccountStatus[]>();
@@ -142,10 +139,7 @@ export function healthOf({ state, since, figures }: FleetAccountStatus, at: numb
   return figures.causes.every((cause) => cause === 'starting') ? 'busy' : 'bad';
 }
 
-/**
- * Describes the problem of an account in a few words, such as `it is starting`; empty if there is none. For a running account that is not
- * ready, returns a headline for the causes.
- */
+/** Describes the problem of an account in a few words, such as `it is starting`; empty if there is none. */
 function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   if (state === 'running') return figures === null || figures.ready ? '' : titleOf(figures.causes);
   return PROBLEMS[state] + (problem === null ? '' : `: ${problem}`);

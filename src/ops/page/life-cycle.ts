@@ -16,8 +16,7 @@ import { compact, count, duration, fieldName, since } from './words.ts';
 
 /**
  * Shows the observed life cycle of one status field (such as an order's status), as a diagram and as a table, with buttons to choose the
- * field. The layout of the diagram is computed again only if the states, the changes between them or the available width differ from those
- * that are drawn; otherwise only the numbers are updated.
+ * field.
  */
 export class LifeCycleView {
   readonly #host = byId('diagram');

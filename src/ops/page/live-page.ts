@@ -82,11 +82,8 @@ const POLL_EVERY_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 
 /**
- * Receives the service's status events for as long as the web page is open in the browser. While no events arrive, polls the status: the
- * service may refuse further event streams, or a proxy may buffer them.
- *
- * A connection without events for a while is replaced by a new one. An `EventSource` does not do that itself: it does not notice a peer
- * that vanished, and it stops reconnecting when a response is not an event stream, such as a proxy's 502.
+ * Receives the service's status events while the web page is open in the browser. If no events arrive for a while, polls the status and
+ * replaces the connection.
  */
 export class StatusConnection<T> {
   readonly #options: ConnectionOptions<T>;
@@ -145,7 +142,9 @@ export class StatusConnection<T> {
   #look(): void {
     const quietMs = Date.now() - this.#heardAt;
     if (quietMs > STALE_AFTER_MS) this.#lose();
+    // The service may refuse further event streams, or a proxy may buffer them.
     if (this.#isLive === false && Date.now() - this.#polledAt > POLL_EVERY_MS) void this.#poll();
+    // An `EventSource` does not notice a peer that vanished, and stops reconnecting when a response is no event stream, such as a 502.
     const isClosed = this.#source?.readyState === EventSource.CLOSED;
     const openMs = Date.now() - this.#openedAt;
     if ((isClosed && openMs > 1_000) || Math.min(quietMs, openMs) > RECONNECT_AFTER_MS) {

@@ -37,8 +37,8 @@ export function updateAll<T>(
 }
 
 /**
- * Returns a function that has to be called with each version that the service reports. That function calls `onChange` once: when a version
- * differs from the first one.
+ * Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the
+ * first one.
  */
 export function newVersion(onChange: () => void): (version: string) => void {
   let first: string | undefined;

@@ -156,11 +156,11 @@ function factsOf(dated: DatedResource): Fact[] {
 }
 
 /**
- * Returns the line of the status page about a list's newest certificate. The line is marked as a problem in one case: the newest full scan
- * got no certificate because the topic's number of partitions has changed. If the scan got none because the newest certificate is too
- * recent, that is no problem: a later scan will be certified.
+ * Returns the line of the status page about a list's newest certificate. The line is marked as a problem if the newest full scan got no
+ * certificate because the topic's number of partitions has changed.
  */
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
+  // If the newest certificate is too recent, that is no problem: a later scan will be certified.
   const isBad = uncertified === 'partitions';
   const value = certified ? certifiedText(certified, at) : 'not yet';
   const since = isBad ? '; not the full scan after it: the topic has other partitions' : '';

@@ -95,8 +95,8 @@ function initialSnapshots({ resources }: Status): string {
 }
 
 /**
- * Phrases of the page's headline, by kind of warning. Only for kinds that mean that the published data may differ from the API's. While the
- * service is ready, the headline lists the phrases of the active warnings.
+ * Phrases of the page's headline for those kinds of warnings that mean that the published data may differ from the API's. Shown while the
+ * service is ready.
  */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',

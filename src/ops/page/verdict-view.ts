@@ -3,8 +3,8 @@ import type { Tone, Verdict, Wrong } from './status-verdict.ts';
 import { plural } from './words.ts';
 
 /**
- * Symbol that is shown beside the summary at the top of a status page, and colour of the page's icon in the browser tab, by the tone of the
- * summary. The colours are visible on light and dark tabs.
+ * Symbol beside the summary of a status page, and colour of the icon in the browser tab, by the tone of the summary. The colours are
+ * visible on light and dark tabs.
  */
 const TONES: Readonly<Record<Tone, { readonly sign: string; readonly colour: string }>> = {
   good: { sign: '✓', colour: '#2f9e68' },

@@ -42,10 +42,7 @@ export const DEPENDENCIES: Readonly<Record<Dependency, string>> = {
   state: 'the state folder',
 };
 
-/**
- * Returns the dependency whose failure an `onRetry` event reports. `what` is the field of that name in the event. Returns `login`, `kafka`
- * and `registry` as they are, `state` for `state folder`, and `api` for the name of a list.
- */
+/** Returns the dependency that the field `what` of an `onRetry` event names. The name of a list stands for the API. */
 export function dependencyOf(what: string): Dependency {
   if (what === 'state folder') return 'state';
   return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';

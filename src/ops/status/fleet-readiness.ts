@@ -11,8 +11,8 @@ interface FleetReadinessOptions {
 /** States of an account that a restart of the instance does not end: an operator has to act or, for `quarantined`, an hour has to pass. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
 /**
- * Reasons why an account is not ready that are most likely due to its API and not to this instance. While another account on this instance
- * is ready, an account that is not ready only for such reasons does not make the instance unready.
+ * Reasons why an account is not ready that are most likely due to its API. Alone, they do not make the instance unready while another
+ * account on it is ready.
  */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
@@ -20,11 +20,8 @@ const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
  * Computes the readiness of an instance of a fleet. The instance is ready when all of this is true:
  *
  * - The instance is a member of the fleet.
- * - Every account that is assigned to the instance runs. Otherwise a rolling restart would stop the next instance too early.
- * - Each account that the instance runs is ready, or has failed for a reason that restarting this instance would not resolve.
- *
- * An account that waits for its API is tolerated as long as another account on this instance is ready. If no account is ready, the instance
- * itself may have no access to any API.
+ * - Every account that is assigned to the instance runs.
+ * - Each account that runs on the instance is ready, or is not ready for a reason that restarting this instance would probably not resolve.
  */
 export class FleetReadiness {
   readonly #options: FleetReadinessOptions;
@@ -83,6 +80,7 @@ export class FleetReadiness {
   }
 
   #notRunningYet(): FleetProblem[] {
+    // If the instance were ready already, a rolling restart would stop the next instance too early.
     const assigned = this.#view?.accounts.filter(({ target }) => target === this.#view?.instance);
     if (!assigned || assigned.length === 0) return [];
     const names = assigned.map(({ account }) => account).join(', ');

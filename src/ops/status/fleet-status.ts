@@ -76,8 +76,8 @@ export class FleetStatusModel {
   }
 
   /**
-   * Returns the accounts that run on this instance but are not yet in the newest {@link FleetView}. Their state is `starting`; `since`
-   * (epoch ms) is used as the time when they entered it.
+   * Returns the accounts that run on this instance but are not yet in the newest {@link FleetView}, as `starting` since the time `since`
+   * (epoch ms).
    */
   #unseen(since: number): FleetAccount[] {
     const { accounts, instance } = this.#options;

@@ -6,16 +6,11 @@ import type { ApiDescription } from '../../description/description.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
-/**
- * Counts the page's events by operation, and its records that were read and compared with their images. Two kinds of events do not count as
- * read records:
- *
- * - deletions;
- * - the `r` events of a resync: each repeats a record that already counts as unchanged or has a `c` or `u` event.
- */
+/** Returns how many records were read for a page (`read`), and the number of the page's events by operation (`events`). */
 export function countPage({ lane, changes, unchanged }: Published) {
   const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   for (const { op } of changes) events[op] += 1;
+  // An `r` event of a resync repeats a record that already counts as unchanged or has a `c` or `u` event.
   const read = unchanged + events.c + events.u + (lane === 'resync' ? 0 : events.r);
   return { read, events };
 }
@@ -47,8 +42,7 @@ type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 /**
  * Returns whether the deletions in a list are known after a sweep (full scan):
  *
- * - `known`: the sweep shows which records were deleted or, if missing records can be requested by key (`canBeAsked`), which ones to
- *   request;
+ * - `known`: the sweep shows which records were deleted, or which ones to request by key in order to know;
  * - `unknown`: the evidence from the sweep is too weak for that;
  * - `never`: neither sweeps nor requests for single records can prove a deletion in this list.
  */
@@ -62,8 +56,8 @@ export function deletionsOf(swept: Swept): 'known' | 'unknown' | 'never' {
 }
 
 /**
- * Returns the time of the change that an event reports, in epoch ms by the API's clock: the record's modification time after the change.
- * Null for events with `op` `r`, for deletions, for changes that left the modification time unchanged, and for records without one.
+ * Returns the time of the change that an event reports, in epoch ms by the API's clock: the record's modification time. Null for events
+ * with `op` `r` or `d`, and if the modification time is unknown or did not change.
  */
 export function changeTime({ op, before, updatedAt, updatedBefore = null }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -72,15 +66,11 @@ export function changeTime({ op, before, updatedAt, updatedBefore = null }: Chan
 
 /**
  * Tolerance for the difference between the API's clock and this machine's, in ms. Smaller differences count as 0, because a `Date` header
- * is truncated to seconds. The duration of the login request is added to the tolerance.
+ * is truncated to seconds.
  */
 const MIN_SKEW_MS = 2_000;
 
-/**
- * Measures how far the API's clock is ahead of this machine's. The API's time is taken from the newest login response that has a `Date`
- * header or, in its token, an `iat` claim. The server may have read its clock at any moment during the login. Therefore a slow login shows
- * only large differences.
- */
+/** Measures how far the API's clock is ahead of this machine's, by the newest login response that contains a time. */
 export class ClockSkew {
   #aheadMs = 0;
   #elapsedMs = 0;
@@ -91,6 +81,7 @@ export class ClockSkew {
       if (what === 'login') this.#elapsedMs = elapsedMs;
     },
     onLogin: ({ aheadMs = this.#aheadMs }) => {
+      // The server may have read its clock at any moment during the login.
       this.#aheadMs = Math.abs(aheadMs) > MIN_SKEW_MS + this.#elapsedMs ? aheadMs : 0;
     },
   } satisfies Hooks;

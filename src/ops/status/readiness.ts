@@ -17,8 +17,8 @@ export interface ReadinessOptions {
 }
 
 /**
- * A list counts as stale after this many intervals without a completed scan. The interval is `POLL_INTERVAL_MS`, or the time between the
- * last two scans if that was longer.
+ * A list counts as stale after this many intervals without a completed scan: poll intervals, or the time between the last two scans if that
+ * was longer.
  */
 const STALE_POLLS = 3;
 /**
@@ -46,13 +46,12 @@ interface ListState {
   /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   transactionBeganAt?: number | undefined;
   /**
-   * When the list was last checked for changes, in epoch ms: when a poll was completed (in a list without polls: a full scan), or when the
-   * list was read as empty. Undefined before that.
+   * When the list was last checked for all changes, in epoch ms: by a poll or, in a list without polls, a full scan. Undefined before that.
    */
   lastScanAt?: number;
   /**
-   * Time between the ends of the last two scans, in ms. A scan is a complete poll (in a list without polls: a complete full scan), or a
-   * read of the list as empty. After the first scan: the time from the claim of the list to the end of that scan. Before it: 0.
+   * Time between the last two values of `lastScanAt`, in ms. After the first scan: the time from the claim of the list to the end of that
+   * scan. Before it: 0.
    */
   previousIntervalMs: number;
 }
@@ -66,18 +65,14 @@ interface ListState {
  * - None of its Kafka transactions has been open for longer than {@link MAX_COMMIT_MS}.
  * - None of its lists has failed or is stale.
  *
- * The service has *caught up* with a list once a scan that finds all changes of the list has been completed and committed. From then on a
- * change is published soon after the API shows it. In a polled list that scan is the first complete poll, even if the initial snapshot
- * still runs. In a list without usable dates it is the first full scan. An empty list counts as caught up.
+ * The service has *caught up* with a list once the list's first complete poll is committed (in a list without polls: the first full scan).
+ * An empty list counts as caught up.
  *
- * A problem begins with the first failed call. The service is not ready once the problem has lasted `GRACE_MS`; if a list has failed, at
- * once. A problem ends as follows:
+ * The service is not ready once a problem has lasted `GRACE_MS`; if a list has failed, at once. A problem ends as follows:
  *
  * - A problem of one list ends when the next page of the list is processed, or when the list is read as empty.
  * - A problem that affects all lists ends when a page of any list is processed, or when any list is claimed.
  * - A problem with the login ends with a successful login.
- *
- * A new connection ends no problem, because the next call on that connection may fail again.
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
@@ -99,6 +94,7 @@ export class ReadinessCheck {
     );
   }
 
+  // A new connection ends no problem, because the next call on that connection may fail again.
   readonly hooks: Hooks = {
     onLogin: () => {
       this.#isLoggedIn = true;
@@ -185,9 +181,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the most important problem of one list; undefined if it has none. `connection` is a current problem that affects all lists and
-   * is reported separately. While there is one, a failure of the list is returned only if its cause is another one. An open transaction and
-   * the causes `starting` and `stale` are then omitted, because they follow from `connection`.
+   * Returns the most important problem of one list; undefined if it has none. `connection` is a current problem that affects all lists;
+   * problems of the list that may follow from it are omitted.
    */
   #problemOf(
     state: ListState,
@@ -196,7 +191,7 @@ export class ReadinessCheck {
     const { transactionBeganAt, openedAt, lastScanAt, previousIntervalMs } = state;
     const problem = this.#ifLasting(state.problem);
     if (problem && problem.cause !== connection?.cause) return problemOfWait(problem);
-    if (connection) return undefined;
+    if (connection) return undefined; // the causes below follow from it
     const now = this.#options.now();
     if (transactionBeganAt !== undefined && now - transactionBeganAt > MAX_COMMIT_MS) {
       return problemOfWait({ cause: 'kafka', since: transactionBeganAt, error: 'no answer' });
@@ -227,14 +222,12 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
   return { cause, what, since, error: describeError(error) };
 }
 
-/**
- * Formats problems as lines. Lists with the same problem share a line, which has the earliest of their start times. Errors that differ only
- * in the path of their list count as the same.
- */
+/** Formats problems as lines. Lists with the same problem share a line, which has the earliest of their start times. */
 function lines(all: readonly ReadinessProblem[], description: ApiDescription): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {
     const path = one.resource === undefined ? '' : listNamed(description, one.resource).path;
+    // Errors that differ only in the path of their list count as the same.
     const name = JSON.stringify([one.what, one.error?.replace(path, '')]);
     alike.set(name, [...(alike.get(name) ?? []), one]);
   }

@@ -2,10 +2,7 @@
 
 import type { InitialSnapshotStatus } from './status-json.ts';
 
-/**
- * Stores a value, such as a count, for each of the newest time slots. Slots begin at multiples of their length; slots in which nothing was
- * added hold the empty value.
- */
+/** Stores a value, such as a count, for each of the newest time slots. Slots begin at multiples of their length. */
 export class TimeSlots<T> {
   readonly #now: () => number;
   readonly #everyMs: number;
@@ -82,9 +79,8 @@ export class Durations {
 }
 
 /**
- * Returns a quantile of the durations, in ms, accurate to 10 %: the shortest duration that at least the fraction `share` (0 to 1) of all
- * durations do not exceed. A share of 0.5 gives the median; for an even number of durations, the lower of the two middle ones. Durations
- * below 1 ms count as 0. Null if there are no durations.
+ * Returns a quantile of the durations, in ms, accurate to 10 %. `share` is between 0 and 1; 0.5 gives the median. Durations below 1 ms
+ * count as 0. Null if there are no durations.
  */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();

@@ -65,10 +65,7 @@ export class ListStatus {
   /** Meanings of the HTTP statuses of the API's responses, according to the API's description. */
   readonly #rules: AnswerRules;
   #isOpen = false;
-  /**
-   * Whether the service counts as following the list (state `following`). True once this process has completed a scan of the list, has
-   * published a page of a sweep, or has read the list as empty.
-   */
+  /** Whether the service counts as following the list: it has completed a scan, published a page of a sweep, or read the list as empty. */
   #follows = false;
   /** Whether the list is stopped because of an error. While it is, `#reported.retry` describes the next attempt to start it. */
   #hasFailed = false;
@@ -218,18 +215,12 @@ export class ListStatus {
     this.#hasFailed = false;
   }
 
-  /**
-   * Whether a page received from `lane` shows that the failure in `#reported.retry` is over. True in each of these cases:
-   *
-   * - No failure is reported.
-   * - The failure had stopped the list, which now runs again.
-   * - The failed call was not a request for this list.
-   * - The pause before the retry is over. A page that arrives earlier belongs to another request. While the initial snapshot runs, the
-   *   failed request may be one of the snapshot: a page of another lane then counts only if the pause ended at least a minute ago.
-   */
+  /** Whether a page received from `lane` shows that the failure in `#reported.retry` is over. */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;
     if (!retry || this.#hasFailed || retry.what !== this.#options.resource) return true;
+    // A page that arrives before the end of the pause belongs to another request. While the initial snapshot runs, the failed request may
+    // be one of the snapshot: a page of another lane then counts only if the pause ended at least a minute ago.
     const mayBeOfSnapshot = lane !== 'first-read' && this.#snapshot.isRunning;
     return this.#options.now() - retry.nextAt >= (mayBeOfSnapshot ? A_MINUTE_MS : 0);
   }

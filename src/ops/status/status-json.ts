@@ -2,9 +2,9 @@ import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
 import type { Readiness } from './causes.ts';
 
 /**
- * JSON body of the response to `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are
- * in epoch ms by this machine's clock. Fields named `...Ms` are durations in ms. Arrays and texts have a maximum length. The status
- * contains no personal data: of the records, only keys, ids of subjects and status values.
+ * JSON body of the response to `/status`, and of the events that the status page receives. Times (`...At`, `at`, `since`) are in epoch ms
+ * by this machine's clock; fields named `...Ms` are durations in ms. Of the records, the status contains only keys, ids of subjects and
+ * status values.
  */
 export interface Status extends Readiness {
   readonly version: string;
@@ -70,8 +70,8 @@ interface TokenStatus {
 export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
 /**
- * Outcome of a request to the API. `ok`: status 2xx, or a status that says that the requested single record is deleted. `refused`: a status
- * that means that a quota is exceeded, by default 429. `failed`: any other status. `unanswered`: no response.
+ * Outcome of a request to the API. `ok`: status 2xx, or the requested record is deleted. `refused`: a quota is exceeded (by default, status
+ * 429). `failed`: any other status. `unanswered`: no response.
  */
 export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 
@@ -100,15 +100,9 @@ export interface ResourceStatus {
   readonly series: SeriesStatus;
   /** Number of records of the list that are published and not deleted. Null before the first page. */
   readonly known: number | null;
-  /**
-   * When the list was last checked for changes, in epoch ms: when a poll was completed (in a list without polls: a full scan), or when the
-   * list was read as empty. Null before that.
-   */
+  /** When the list was last checked for all changes, in epoch ms: by a poll or, in a list without polls, a full scan. Null before that. */
   readonly lookedAt: number | null;
-  /**
-   * Evidence that the newest full scan read the whole list. Null before the first full scan of this process, and after one without such
-   * evidence: it was interrupted or not consistent, did not reach the end of the list, or read it as empty.
-   */
+  /** Evidence that the newest full scan read the whole list. Null if there is no such evidence, or no full scan of this process yet. */
   readonly level: LevelStatus | null;
   /** The last complete sweep (recurring full scan). Null before the first sweep of this process has ended. */
   readonly swept: SweptStatus | null;
@@ -127,8 +121,8 @@ export interface ResourceStatus {
 
 export interface RetryStatus {
   /**
-   * Name of the dependency that failed: `kafka`, `registry`, `state folder`, or the name of the list. The name of the list stands for a
-   * failed request to the API or, if `state` is `failed`, for the list as a whole.
+   * Name of what failed: `kafka`, `registry`, `state folder`, or the name of the list if a request to the API or the list as a whole
+   * failed.
    */
   readonly what: string;
   readonly error: string;
@@ -147,12 +141,8 @@ export interface InitialSnapshotStatus {
 }
 
 /**
- * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. Only changes whose
- * modification time is known count.
- *
- * - `lastMs`: the lag of the newest change; null if there was none.
- * - `p50Ms` and `p95Ms`: the median and the 95 % quantile over the last five minutes, accurate to 10 %; null if there was no change in that
- *   time.
+ * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. `lastMs` is the lag of the
+ * newest change; `p50Ms` and `p95Ms` are quantiles over the last five minutes. Null without a change whose modification time is known.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;
@@ -237,10 +227,7 @@ export interface LifeCycleChange {
   /** Index in `states` of the state after the change. */
   readonly to: number;
   readonly count: number;
-  /**
-   * Median time spent in state `from` before this change, in ms, to within 10 %. Null if no such time was measured. A measurement needs the
-   * time of the change into `from`. That time may not have been observed, and is stored only for a limited number of records.
-   */
+  /** Median time spent in state `from` before this change, in ms, to within 10 %. Null if no such time was measured. */
   readonly medianMs: number | null;
 }
 
@@ -263,8 +250,8 @@ export interface RecentDeadLetter {
 }
 
 /**
- * JSON body of the response to `/status` of an instance of a fleet, and of the status events that this instance sends to an open page.
- * Units and limits are those of {@link Status}. It contains no secrets.
+ * JSON body of the response to `/status` of an instance of a fleet, and of this instance's status events. Units are those of
+ * {@link Status}. It contains no secrets.
  */
 export interface FleetStatus extends Readiness {
   readonly version: string;

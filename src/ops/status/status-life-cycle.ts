@@ -38,9 +38,8 @@ interface Transition {
 }
 
 /**
- * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. A subject (a record or a
- * part of one) stays in a state from the change that entered it to the change that left it. The times of changes are the API's timestamps
- * or, if a change has none, the time of the commit.
+ * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. The times of changes are
+ * the API's timestamps or, if a change has none, the time of the commit.
  */
 export class LifeCycleModel {
   readonly #states = new Map<string, ObservedState>();
@@ -55,9 +54,8 @@ export class LifeCycleModel {
   #others = 0;
 
   /**
-   * @param maxEntries Maximum number of subjects (records, or parts of them that have a status) for which the time of their last status
-   * change is stored. With more subjects the oldest times are dropped: the longest times in a status are then not measured, and medians are
-   * too short.
+   * @param maxEntries Maximum number of subjects (records, or parts of them that have a status) for which the time of the last status
+   * change is stored. If it is too small, the longest times in a status are not measured, and medians are too short.
    */
   constructor(maxEntries = MAX_ENTRIES) {
     this.#entries = boundedMap(maxEntries);
@@ -120,8 +118,8 @@ export class LifeCycleModel {
   }
 
   /**
-   * Returns the entry that counts the changes between two states, and creates it if necessary. Undefined if the pair has no entry and
-   * {@link MAX_CHANGES} other pairs have one.
+   * Returns the entry that counts the changes between two states, and creates it if necessary. Undefined if {@link MAX_CHANGES} other pairs
+   * have one.
    */
   #transition(from: ObservedState, to: ObservedState): Transition | undefined {
     const id = `${from.place} ${to.place}`;

@@ -25,10 +25,7 @@ export interface StatusOptions extends ReadinessOptions {
 const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
-/**
- * Computes everything that the status page shows, from the events of the service's hooks. Memory is bounded by the number of lists. Of the
- * records, only keys, ids of subjects and statuses are stored, in shortened form.
- */
+/** Computes everything that the status page shows, from the events of the service's hooks. Memory is bounded by the number of lists. */
 export class StatusModel {
   readonly #options: StatusOptions;
   readonly #since: number;
@@ -161,8 +158,8 @@ function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
 const MAX_REASONS = 6;
 
 /**
- * Computes a summary of an account. Lag and age of the last scan are those of the worst list. The quota is the most used one, that for
- * logins excepted. Rates and progress of initial snapshots are sums over all lists.
+ * Computes a summary of an account: lag and last scan of the worst list, the most used quota (except that for logins), and sums over all
+ * lists of rates and of the progress of initial snapshots.
  */
 export function accountFigures(
   at: number,

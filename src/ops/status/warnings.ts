@@ -20,10 +20,7 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/**
- * Value of `forMs` for a warning that is not shown for a fixed time: it is shown until a hook reports the end of its problem or, if none
- * does, until the process ends.
- */
+/** Value of `forMs` for a warning that is shown until a hook reports the end of its problem, or until the process ends. */
 const UNTIL_ENDED = Infinity;
 
 interface ActiveWarning extends Warning {
@@ -32,11 +29,8 @@ interface ActiveWarning extends Warning {
 }
 
 /**
- * Collects warnings about problems that do not stop the service. How long a warning is shown depends on its kind:
- *
- * - If a hook reports the end of such a problem (for example, of deletions held back): until it does.
- * - Otherwise: for a fixed time after the last occurrence of the problem, such as ten minutes or an hour. Only the warning about volatile
- *   fields is shown until the process ends.
+ * Collects warnings about problems that do not stop the service. Some are shown until a hook reports the end of the problem, others for a
+ * fixed time after its last occurrence.
  */
 export class Warnings {
   readonly #now: () => number;
@@ -139,9 +133,8 @@ export class Warnings {
   } satisfies Hooks;
 
   /**
-   * Returns the active warnings, the newest first. `causes` are the reasons why the service is not ready: a warning about retried calls to
-   * a dependency is omitted if the dependency is one of them. The warning about signals is omitted until their failure has occurred {@link
-   * MANY_RETRIES} times.
+   * Returns the active warnings, the newest first. `causes` are the reasons why the service is not ready: warnings about retried calls to
+   * one of these dependencies are omitted.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
@@ -156,8 +149,7 @@ export class Warnings {
    *
    * @param forMs How long the warning is shown after the last occurrence of its problem, in ms.
    * @param text Text of the warning, or a function that returns the text, given how often the problem has occurred.
-   * @param detail Distinguishes warnings of the same kind and list, such as those about two different troubles of a scan. If the details
-   * differ, both warnings are shown.
+   * @param detail Distinguishes warnings of the same kind and list, such as those about two different troubles of a scan.
    */
   #raise(
     kind: Warning['kind'],
@@ -186,12 +178,11 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 
 /**
  * How long the warning about a problem of a scan is shown after the last occurrence of the problem, in ms. Problems that are not listed
- * here: ten minutes. The warning about `cut` (the API does not show the end of the list) is shown for a day, because only a full scan can
- * detect that problem again, and a list with dates has about one full scan a day.
+ * here: ten minutes.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
-  cut: 24 * AN_HOUR_MS,
+  cut: 24 * AN_HOUR_MS, // only a full scan detects it again, and a list with dates has about one a day
 };
 
 /** Texts of warnings about problems of a scan. `TOTAL` stands for the name of the list's total, such as `total_records`. */
@@ -217,16 +208,15 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 export const SCAN_TROUBLES: readonly string[] = [...Object.keys(TROUBLES), 'cut'];
 
 /**
- * A warning about failed calls to a dependency (such as Kafka or the API) is shown once this number of calls have failed. The same number
- * applies to failures to read or acknowledge signals.
+ * Number of failed calls to a dependency (such as Kafka or the API) from which on a warning is shown. Also applies to failures to read or
+ * acknowledge signals.
  */
 const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * Minimum time without a further failure after which a list can count as responding again, in ms. The time begins at the end of the pause
- * that followed the newest failure. If that pause was longer than this value, the time is as long as the pause. Part of this time may pass
- * while the retry waits for the quota.
+ * Minimum time without a further failure, after the pause before a retry, until a list can count as responding again, in ms. If it is too
+ * small, a list may count as responding although the retry still waits for the quota.
  */
 const SILENCE_MS = 60_000;
 
@@ -236,10 +226,7 @@ interface Open {
   readonly resource: string | undefined;
   /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
-  /**
-   * Point in time, in epoch ms, from which on the call counts as successful if it was `answered` and no further failure was reported.
-   * Before that, the absence of a failure proves nothing, because the retry may still be waiting for the quota.
-   */
+  /** When the call counts as successful, in epoch ms, if it was `answered` and has not failed again by then. */
   readonly silentUntil: number;
   /**
    * Whether a request with the target `what` (the list, or `login`) has succeeded since `nextAt`. It need not be the retry of the failed
@@ -258,12 +245,8 @@ interface Tried {
  * Collects warnings about dependencies, such as Kafka or the API, to which calls failed and were retried in the last ten minutes. A warning
  * also says whether the dependency is known to respond again.
  *
- * A list counts as responding again once both of these things have happened after the pause that followed its newest failure:
- *
- * - A request for the list has succeeded.
- * - A time as long as that pause, and at least a minute, has passed without another failure.
- *
- * A success alone is not enough: several requests may be in flight, and hooks do not say which of them failed.
+ * A list counts as responding again after a successful request and at least {@link SILENCE_MS} without a failure. A success alone is not
+ * enough: several requests may be in flight, and hooks do not say which of them failed.
  */
 class RetryWarnings {
   readonly #now: () => number;
@@ -305,8 +288,8 @@ class RetryWarnings {
   } satisfies Hooks;
 
   /**
-   * Returns a warning for each dependency to which at least {@link MANY_RETRIES} calls have failed. `causes` are the reasons why the
-   * service is not ready: a dependency that is one of them is omitted.
+   * Returns a warning for each dependency to which at least {@link MANY_RETRIES} calls have failed, except those in `causes`, the reasons
+   * why the service is not ready.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();

@@ -8,8 +8,8 @@ import { newestCursors } from './task-claim.ts';
 export interface ActiveInstance {
   readonly instance: string;
   /**
-   * When the instance became the owner of the account's lists, in epoch ms by its own clock, according to one of its cursors. Undefined if
-   * it has not committed a cursor yet.
+   * When the instance became the owner of the account's lists, in epoch ms by its own clock. Undefined if it has not committed a cursor
+   * yet.
    */
   readonly since: number | undefined;
 }
@@ -27,8 +27,8 @@ const OBSERVATION_MS = 12_000;
 const CHECK_EVERY_MS = 500;
 
 /**
- * Detects the instance that serves an account, by observing the account's ledger for {@link OBSERVATION_MS}: an instance that sends
- * requests declares them every ten seconds. An instance that polls more rarely, or whose process is suspended, is not detected.
+ * Detects the instance that serves an account, by observing the account's ledger for {@link OBSERVATION_MS}. An instance that declares no
+ * requests in that time, for example because its process is suspended, is not detected.
  */
 export async function findActiveInstance(
   options: ActiveInstanceOptions,
@@ -49,7 +49,7 @@ export async function findActiveInstance(
 
 /**
  * Returns the instance that wrote the account's newest declaration of requests between two offsets of the ledger's topic. Undefined if
- * there is no declaration, or if the newest one grants no lease (right to send requests).
+ * there is none, or if it grants no lease (right to send requests).
  */
 async function declaringInstance(
   { log, ledgerTopic, account }: ActiveInstanceOptions,

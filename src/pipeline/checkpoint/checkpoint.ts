@@ -30,10 +30,7 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
   readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
 }
 
-/**
- * Members of a task's store that code outside the checkpoint may use. The others (`memory`, `put` and `clear`) are left to the checkpoint,
- * which alone writes to the store.
- */
+/** Members of a task's store that code outside the checkpoint may use. Only the checkpoint writes to the store. */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
 /**
@@ -57,9 +54,7 @@ export type Checkpoint = Pick<TaskCheckpoint, keyof TaskCheckpoint>;
 
 /**
  * A claimed task (one list of one account): its cursor, its exclusive right to write, and its stored images (the records as they were
- * published). `commit` publishes events and updates cursor and images together; `storeNotes` stores only notes, such as the progress of
- * sweeps. A call of `commit` or `storeNotes` must not begin before the previous one has ended. After an error of `commit` the checkpoint
- * can't be used any further.
+ * published). Calls of `commit` and `storeNotes` must not overlap. After an error of `commit` the checkpoint can't be used any further.
  */
 export class TaskCheckpoint {
   readonly store: StoreReads;
@@ -83,10 +78,7 @@ export class TaskCheckpoint {
     return this.#state.cursor;
   }
 
-  /**
-   * Progress of sweeps (recurring full scans) as last stored in the image store. The store also contains which keys the sweeps have seen.
-   * If the store is discarded, sweeps begin again.
-   */
+  /** Progress of sweeps (recurring full scans) as last stored in the image store. If the store is discarded, sweeps begin again. */
   get sweep(): SweepProgress {
     return this.#state.sweep;
   }
@@ -114,7 +106,7 @@ export class TaskCheckpoint {
 
   /**
    * Publishes the batch's messages and the task's cursor in one Kafka transaction. Then stores the batch's images (records as they were
-   * published) and its {@link TaskNotes}, which exist only on this machine.
+   * published) and notes on this machine.
    *
    * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown, or if the topic was deleted and recreated meanwhile; errors of
    * Kafka and of the image store.
@@ -148,8 +140,7 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Stores data that exists only in the image store on this machine: the progress of sweeps, and facts about a page, such as which keys it
-   * showed. Commits nothing to Kafka.
+   * Stores the progress of sweeps, and facts about a page such as its keys, in the image store on this machine. Commits nothing to Kafka.
    */
   async storeNotes({ sweep = this.sweep, ...notes }: TaskNotes): Promise<void> {
     const memory = { ...this.#state.memory, sweep: JSON.stringify(sweep) };
@@ -162,8 +153,7 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Throws if the topic was deleted and recreated before or during a commit, which the offsets of the committed messages show. The new
-   * topic lacks all earlier events, which count as lost when the checkpoint is opened again.
+   * Throws if the offsets of a commit show that the topic was deleted and recreated before or during the commit.
    *
    * @throws CellarstreamError `COMMIT_FAILED`.
    */
@@ -175,6 +165,7 @@ export class TaskCheckpoint {
     const { topic } = this.#options.names;
     const count = messages.filter((message) => message.topic === topic).length;
     if (written.size === 0 || !isTopicRecreated(written, memory.ends, count)) return;
+    // The new topic lacks all earlier events, which count as lost when the checkpoint is opened again.
     await this.#options.store.put([], { ...memory, lost: true });
     throw new CellarstreamError(
       'COMMIT_FAILED',
@@ -192,8 +183,7 @@ interface TaskState extends Pick<Restored, 'cursor' | 'memory'> {
 
 /**
  * Claims a task: fences the previous owner, reads the cursor, restores the images that the store lacks, and commits a cursor of this
- * instance. If the topic has lost events, that cursor restarts the initial snapshot: images that are still in the topic are restored, and
- * records without an image are published again.
+ * instance. If the topic has lost events, that cursor restarts the initial snapshot.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED` if the task has ended or the
  * outcome of the claim is unknown; the errors of {@link restore}, and others of Kafka and of the image store.
@@ -240,12 +230,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns, as `live`, the count and digest of the live keys in each partition of the topic. A key is live if its newest event is not a
- * deletion.
- *
- * - If the cursor has these values, and the images in the store need no check: returns the cursor's values.
- * - Otherwise: counts the live keys in the store. If the cursor has values and they differ from the counted ones, the topic has lost
- *   events. These are then returned as `lostEvents`, and the returned cursor restarts the initial snapshot.
+ * Returns, as `live`, the count and digest of the live keys (newest event not a deletion) in each partition of the topic. If those in the
+ * restored store differ from the cursor's, the topic has lost events: returns them as `lostEvents`, and a cursor that restarts the initial
+ * snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

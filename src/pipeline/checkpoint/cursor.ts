@@ -11,8 +11,8 @@ export interface Cursor {
   /** Number of times that the task has been claimed so far. Repeated claims by the same instance, for example after an error, count too. */
   readonly generation: number;
   /**
-   * When `instance` became the owner of the task, in epoch ms by the instance's own clock. The time stays the same if this instance claims
-   * the task again, for example after an error. Absent before the first claim.
+   * When `instance` became the owner of the task, in epoch ms by its own clock. A later claim by the same instance does not change the
+   * time. Absent before the first claim.
    */
   readonly heldSince?: number;
   /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
@@ -24,8 +24,8 @@ export interface Cursor {
    */
   readonly since: number | null;
   /**
-   * Newest creation or modification time of a published record, in epoch ms. It may be later than the server's `Date`, because records may
-   * be stamped by another clock. Absent until a record with such a time is published.
+   * Newest creation or modification time of a published record, in epoch ms. It may be later than the server's `Date`. Absent until a
+   * record with such a time is published.
    */
   readonly newestStamp?: number | undefined;
   /** Fields that form the keys of the records; null until they are chosen, then fixed. */
@@ -40,8 +40,8 @@ export interface Cursor {
    */
   readonly ends?: Readonly<Record<string, string>>;
   /**
-   * Start offset of each partition of the events' topic. Stored when the task was first claimed, and again after each loss of events that
-   * the topic's offsets showed. Default 0. A partition that begins above this offset has lost events.
+   * Start offset of each partition of the events' topic when the task was first claimed, or when the offsets last showed a loss of events.
+   * Default 0. A partition that begins above this offset has lost events.
    */
   readonly starts?: Readonly<Record<string, string>>;
   /**
@@ -58,9 +58,8 @@ export interface Cursor {
 }
 
 /**
- * Count and digest of the live keys of each partition. A key is live if its newest event is not a deletion. The values are valid only for a
- * cursor with the same `sequence` and `losses`: if these differ, the topic has had further events or has lost some since the keys were
- * counted.
+ * Count and digest of the live keys (newest event not a deletion) of each partition. Valid only for a cursor with the same `sequence` and
+ * `losses`.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -71,8 +70,7 @@ export interface LiveKeysText {
 /** Progress of the initial snapshot of a list. */
 export interface InitialSnapshot {
   /**
-   * Time, in epoch ms by the server's clock, from which on a created record counts as new (see `isNew` in compare-batches.ts). Usually the
-   * server time of the snapshot's first page; earlier if the list was empty at first, later if polls had already got further. Null before
+   * Time, in epoch ms by the server's clock, from which on a created record counts as new (see `isNew` in compare-batches.ts). Null before
    * the first page, or if the server sends no `Date`.
    */
   readonly startedAt: number | null;
@@ -80,16 +78,13 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether every record that the snapshot missed has been read. The snapshot misses a record if a change moves it to a part of the list
-   * that has been read already. While this is false, a record without an image need not be new.
-   *
-   * Becomes true when a sweep ends after the snapshot, or when a poll ends that began after the snapshot and covers the time of the
-   * snapshot.
+   * Whether later scans have read every record that the snapshot missed because a change moved the record within the list. While this is
+   * false, a record without an image need not be new.
    */
   readonly caughtUp?: boolean;
   /**
    * Newest creation or modification time, in epoch ms, of the records that were published before the newest loss of events. A record that
-   * was created no later than this may have been published before, so it does not count as new. Absent without a loss.
+   * was created no later than this does not count as new. Absent without a loss.
    */
   readonly publishedUpTo?: number | undefined;
 }

@@ -4,11 +4,8 @@ import type { Bounds } from '../../kafka/log.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Returns the events that a topic has lost; undefined if it has lost none. Compares the topic's offsets with those in the cursor and in the
- * image store. A loss that the store has already noted (`lost`) is returned too.
- *
- * The image store has the end offsets after its newest commit (`ends`). A cursor has only the end offsets from before its own commit.
- * Without an image store, a loss of only the newest commit's events therefore remains undetected, unless the whole topic is new and empty.
+ * Compares a topic's offsets with those in the cursor and in the image store. Returns the events that the topic has lost; undefined if it
+ * has lost none. Without an image store, a loss of only the newest commit's events may remain undetected.
  */
 export function detectLostEvents(
   topic: string,
@@ -17,6 +14,7 @@ export function detectLostEvents(
 ): LostEvents | undefined {
   const { cursor, memory } = known;
   const gaps: Gap[] = [];
+  // The cursor's end offsets are from before its own commit, those of the image store from after it.
   const ends = [cursor.ends ?? {}, memory?.ends ?? {}];
   for (const partition of new Set(ends.flatMap(Object.keys).map(Number))) {
     const [one, other] = ends.map((each) => BigInt(each[partition] ?? 0));
@@ -37,8 +35,7 @@ export function detectLostEvents(
 
 /**
  * Whether the topic was deleted and recreated before or during a commit. Offsets in a recreated topic begin at 0 again, so the end offsets
- * have advanced too little. Normally a commit advances the end offset of each partition that it wrote to by its messages there, at least
- * one, plus one for the transaction marker.
+ * have advanced too little.
  *
  * @param written End offset of each partition that the commit wrote to, after the commit and including the transaction marker.
  * @param before End offset of each partition before the commit.

@@ -10,8 +10,8 @@ import type { Cursor, LiveKeysText } from './cursor.ts';
 export type LiveKeyTallies = readonly KeyTally[];
 
 /**
- * Returns count and digest of the live keys in each partition, as stored in the cursor. Undefined if the cursor has none, if they were
- * counted at another `sequence` or number of `losses`, or for another number of partitions.
+ * Returns count and digest of the live keys in each partition, as stored in the cursor. Undefined if the cursor has no valid ones for this
+ * number of partitions.
  */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;
@@ -29,7 +29,6 @@ export function liveKeysText(
 
 /**
  * Returns count and digest of each partition's live keys, computed from the keys in `store`, which must have an image of each live record.
- * Yields to the event loop between slices of keys.
  */
 export async function liveKeysOf(
   store: Pick<TaskStore, 'storedKeys'>,

@@ -38,7 +38,7 @@ const STORE_VERSION = 4;
 
 /**
  * Reads the newest cursor, compares the topic with it, and updates the stored images (records as last published) from the topic. If the
- * topic has lost events, the store is cleared and filled with the images still in the topic; records without an image are published again.
+ * topic has lost events, the store is cleared and filled with the images still in the topic.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
  * `CURSOR_UNREADABLE` if the cursor can't be parsed; the errors of {@link readCursor}, and others of Kafka and of the image store.
@@ -93,19 +93,17 @@ function newTaskMemory(home: string): TaskMemory {
 }
 
 /**
- * Whether the stored images can be used. They can't in these cases:
- *
- * - The images belong to another cluster, topic or version of the store.
- * - Another process began to restore the images from the whole topic and did not finish. Some of these images may be of deleted records,
- *   and compaction may since have removed the deletions from the topic.
+ * Whether the stored images can be used: they belong to this cluster, topic and version of the store, and are not from another process's
+ * unfinished restore of the whole topic.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
+  // The images of an unfinished restore may be of deleted records, whose deletions compaction may have removed from the topic since.
   return memory.home === home && (memory.begunBy ?? instance) === instance;
 }
 
 /**
- * Whether the live keys in the store have to be compared with the cursor's count and digest of them. True once all images were restored
- * from the topic, until the next claim of the task is committed.
+ * Whether the live keys in the store have to be compared with the cursor's count and digest of them: after all images were restored from
+ * the topic, until the next claim of the task is committed.
  */
 function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
@@ -126,8 +124,8 @@ interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
 }
 
 /**
- * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the events that the topic has lost,
- * whether the stored images are valid, and from which offsets images have to be read back from the topic.
+ * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the lost events, whether the stored
+ * images are valid, and from which offsets images have to be read back from the topic.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
  * `CURSOR_UNREADABLE` if a cursor can't be parsed.
@@ -172,17 +170,14 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events from the topic that the stored images lack. One of these events may be a deletion. If its tombstone
- * has been removed too, the topic has no message about the deletion: the record's image would remain in the store, and its deletion would
- * be published a second time.
- *
- * The check compares sequences, not times. When compaction removes tombstones depends on topic settings, which may have been changed
- * meanwhile, and on the clocks of producers and brokers.
+ * Whether compaction has removed events from the topic that the stored images lack. If one of these events was a deletion, the record's
+ * image would remain in the store.
  */
 function hasMissingEvents(
   { memory: { whole, found }, sequence }: RestoredImages,
   cursor: Cursor,
 ): boolean {
+  // Sequences, not times: when tombstones are removed depends on topic settings and on the clocks of producers and brokers.
   return whole + found < Math.max(cursor.sequence, sequence);
 }
 
@@ -194,7 +189,7 @@ function startOffsets(bounds: ReadonlyMap<number, Bounds>): Record<string, strin
 
 /**
  * Checks that the topic still has the number of partitions with which its events were written. With another number, keys map to other
- * partitions, and compaction would retain an image of a key in each of two partitions. An empty topic may have any number.
+ * partitions.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic is not empty and has another number of partitions than the cursor says.
  */
@@ -224,8 +219,8 @@ interface RestoredImages {
 }
 
 /**
- * Image of a key whose newest message is a tombstone. The `d` event before the tombstone may be compacted away, so its sequence is unknown.
- * With the highest possible sequence, the tombstone replaces any stored image.
+ * Image of a key whose newest message is a tombstone. The deletion's sequence is unknown; the highest possible one replaces any stored
+ * image.
  */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
 

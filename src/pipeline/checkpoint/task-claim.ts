@@ -24,7 +24,7 @@ export interface TaskClaimOptions extends TaskLog {
 export interface ClaimState {
   /**
    * Id of the instance that owned the task before this process; null if there was none. Undefined until this process has read the cursor
-   * for the first time. Does not change when this process claims the task again.
+   * for the first time.
    */
   predecessor?: string | null;
   /** End offset of the cursors' topic before this process first opened the task. Cursors at lower offsets were written by predecessors. */
@@ -32,8 +32,8 @@ export interface ClaimState {
   /** The newest transactional producer (sink) that this process has opened for the task. */
   sink?: FencedSink;
   /**
-   * Newest error that ended the task or an attempt to open it, in this process. It is the `cause` of the `FENCED` error that {@link
-   * expectOwnCursor} throws. Set by the caller and, if a producer has an outdated epoch, by {@link openFencedSink}.
+   * Newest error that ended the task or an attempt to open it, in this process: the `cause` of a `FENCED` error that
+   * {@link expectOwnCursor} throws.
    */
   lastError?: unknown;
   /**
@@ -44,11 +44,8 @@ export interface ClaimState {
 }
 
 /**
- * Opens the task's transactional producer (sink). The first producer that this process opens fences the previous owner of the task. Each
- * later one replaces the producer that this process opened before.
- *
- * The replaced producer may have an outdated epoch: either another process has claimed the task, or a transaction has timed out. Brokers
- * report the same error in both cases, so the cursor is read to tell them apart.
+ * Opens the task's transactional producer (sink). It fences the previous owner of the task, or replaces the producer that this process
+ * opened before.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task; `COMMIT_FAILED` if the task has ended; errors of Kafka.
  */
@@ -61,6 +58,7 @@ export async function openFencedSink(
   try {
     claimState.sink = await log.open(names.transactionalId, claimState.sink?.producer);
   } catch (error) {
+    // Another process has claimed the task, or a transaction has timed out: brokers report the same error, and the cursor tells which.
     if (!claimState.sink || !isEpochError(error)) throw error;
     claimState.lastError = error;
     await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
@@ -71,10 +69,11 @@ export async function openFencedSink(
 }
 
 /**
- * Returns a copy of `taskLog` that reads the start and end offsets of partitions (`log.bounds`) through `sink`. The end offsets from `sink`
- * include all transactions of the task's earlier producers. Those from `taskLog` may be lower if a former partition leader responds.
+ * Returns a copy of `taskLog` that reads the start and end offsets of partitions (`log.bounds`) through `sink`. These end offsets include
+ * all transactions of the task's earlier producers.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
+  // A former partition leader may respond to other clients with lower end offsets.
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
   return { ...taskLog, log: { ...taskLog.log, bounds } };
 }
@@ -89,9 +88,8 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 }
 
 /**
- * Reads the newest cursor and checks that no other process has claimed the task since this process first opened it. Needed after this
- * process's producer was fenced, or if the outcome of a claim is unknown. Does nothing and returns undefined until this process has read
- * the cursor once (until `predecessor` is known).
+ * Reads the newest cursor and checks that no other process has claimed the task since this process first opened it. Does nothing and
+ * returns undefined until this process has read the cursor once.
  *
  * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by an instance that is neither this one nor the task's
  * previous owner.
@@ -117,8 +115,8 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 }
 
 /**
- * Returns the newest committed cursor of a task: the one in the topic or, if that is not newer than the cursor in `known`, the latter. The
- * cursor in the result is null if neither exists.
+ * Returns the newest committed cursor of a task: the one in the topic or the one in `known`, whichever is newer. The cursor in the result
+ * is null if neither exists.
  *
  * @throws CellarstreamError `SETTINGS` if the topic has a cursor of another account for the same list, unless `isShared` is set; errors of
  * Kafka.

@@ -9,11 +9,10 @@ import type { SchemaEvolution } from './schema-evolution.ts';
 /**
  * Returns the decoders that turn the bytes of a list's pages into records.
  *
- * - `snapshot`, for pages of the initial snapshot: converts the bytes of each record directly into its Avro image. A record that can't be
- *   converted, or that has no key, is parsed as JSON instead.
- * - `afterSnapshot`, for the pages of all other reads: compares the digests of records, and of groups of adjacent records (runs), with
- *   those in the image store. Records with an equal digest equal their stored images and are not decoded; these are most records. The
- *   others are passed to `snapshot`.
+ * - `snapshot`, for pages of the initial snapshot: converts the bytes of each record directly into its Avro image. A record for which this
+ *   fails is parsed as JSON.
+ * - `afterSnapshot`, for the pages of all other reads: recognizes unchanged records, and groups of them (runs), by the digests in the image
+ *   store. The others are passed to `snapshot`.
  */
 export function decoders(
   keyFields: readonly string[],

@@ -42,7 +42,7 @@ const RECORDS_PER_TURN = 250;
 
 /**
  * The schemas of one resource's events: the current schema, and the earlier ones with which older images were encoded. The current schema
- * only gains fields: `open` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
+ * only gains fields.
  */
 export class SchemaEvolution {
   readonly #options: SchemaEvolutionOptions;
@@ -63,8 +63,7 @@ export class SchemaEvolution {
 
   /**
    * Opens the schemas of a subject of the registry. The current schema is then the registry's latest version, extended by the fields in the
-   * API's description. It thus retains fields that were inferred before a restart. There is no current schema yet if neither the registry
-   * nor the description has one.
+   * API's description; undefined if neither has a schema.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
    */
@@ -80,18 +79,15 @@ export class SchemaEvolution {
     return this.#current;
   }
 
-  /**
-   * Codec that encodes and decodes records with the current schema. Each time the schema has grown, this is another codec. While there is
-   * no current schema, the methods of the codec throw.
-   */
+  /** Codec of the current schema; another codec each time the schema has grown. Its methods throw while there is no current schema. */
   get values(): ImageCodec {
     const refuse = () => this.#currentSchema() as never;
     return this.#current?.codec.values ?? { encode: refuse, decode: refuse };
   }
 
   /**
-   * Encodes records as images. If the records have fields that the current schema lacks, a schema with these fields is registered first. A
-   * call must not begin before the previous one has ended.
+   * Encodes records as images. If the records have fields that the current schema lacks, a schema with these fields is registered first.
+   * Calls must not overlap.
    */
   async encode(
     records: readonly JsonObject[],
@@ -109,9 +105,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Encodes the image of the record that begins at byte `at` of a page, and extracts the values of the fields that `wanted` names. Returns
-   * undefined if there is no record at that byte, if the record has a field that the current schema lacks, or if there is no current
-   * schema.
+   * Encodes the image of the record that begins at byte `at` of a page, and extracts the values of the fields that `wanted` names.
+   * Undefined if there is no record at that byte, or if the current schema lacks a field of the record.
    */
   readonly encodeNow: EncodingOptions['encode'] = (page, at, wanted) => {
     if (!this.#current) return undefined;
@@ -137,8 +132,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Converts an image to the current schema, so that it can be compared with newly encoded images: without the conversion, a field added
-   * to the schema after the image was encoded would look like a change of the record. The image's schema must have been loaded.
+   * Converts an image to the current schema, so that it can be compared with newly encoded images. The image's schema must have been
+   * loaded.
    */
   inCurrent({ schemaId, bytes }: WrittenImage): Buffer {
     const current = this.#currentSchema();
@@ -166,8 +161,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Reads the latest version of the event schema from the registry. Returns the schema of images that it contains, extended by the fields
-   * in the API's description. If the registry has no version: returns the schema in the description; undefined if the description has none.
+   * Returns the schema of images in the registry's latest version, extended by the fields in the API's description. Without a version: the
+   * schema in the description, if any.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
     const { registry, subject, list } = this.#options;
@@ -180,8 +175,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Derives the schema of events (the envelope schema) from `values`, the schema of images, and makes it the current one: from then on
-   * events are written with it. Registers the schema unless it equals the latest version in the registry.
+   * Makes the event schema for images with the schema `values` the current one. Registers it unless it equals the latest version in the
+   * registry.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, list, onVersion } = this.#options;

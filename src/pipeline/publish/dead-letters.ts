@@ -53,11 +53,8 @@ export function deadLetterMessages(
 const MAX_PART_CHARS = 200_000;
 /** Bytes of a message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the other fields. */
 const MAX_CHAR_BYTES = 4;
-/**
- * Returns a pattern that matches pieces of text of at most `maxChars` UTF-16 code units. The pattern counts code points, which have one or
- * two code units, so that no surrogate pair is split.
- */
-const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
+/** Returns a pattern that matches pieces of text of at most `maxChars` UTF-16 code units, without splitting a surrogate pair. */
+const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu'); // the pattern counts code points
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',

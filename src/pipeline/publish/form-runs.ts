@@ -10,9 +10,8 @@ type KeyedPageRecord = PageRecord & { readonly key: string };
 type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
 /**
- * Average distance between the beginnings of two neighbouring runs (groups of adjacent records), in records. A record begins a run if the
- * CRC-32 of its key is a multiple of this number, so that an inserted record does not change the later runs. If this value is too small,
- * many runs have to be stored. If it is too large, one changed record invalidates a long run.
+ * Average distance between the beginnings of two neighbouring runs (groups of adjacent records), in records. If it is too small, many runs
+ * have to be stored. If it is too large, one changed record invalidates a long run.
  */
 const CUT_EVERY = 64;
 /** Minimum number of records in a run (group of adjacent records). Fewer records are recognized one by one just as fast. */
@@ -43,6 +42,7 @@ export function formRuns(
       end();
       continue;
     }
+    // By the key, so that an inserted record does not change the later runs.
     const isCut = members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0;
     if (isCut || !followsInBytes(record, members.at(-1))) end();
     members.push(record);

@@ -51,8 +51,7 @@ export interface PublicationOptions {
 
 /**
  * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence number. A change whose event
- * exceeds the maximum message size is rejected, unless it is a deletion: its stored image is not replaced, so that the record is published
- * once it is small enough. A reject becomes a dead letter, unless an equal one was reported before.
+ * exceeds the maximum message size is rejected, unless it is a deletion. New rejects become dead letters.
  */
 export function publicationOf(
   changes: readonly Change[],
@@ -88,6 +87,7 @@ export function publicationOf(
     const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
     // A deletion contains an image that has been published before, so its event is hardly larger than that one's.
     if (isTooLarge && op !== 'd') {
+      // The record's stored image is not replaced, so that the record is published once it is small enough.
       const raw = records.findLast((each) => each.key === key)?.json ?? change.after;
       const reject: RejectedRecord = { reason: 'too-large', raw, key };
       if (isNewReject(reject)) rejected.push(reject);

@@ -40,22 +40,21 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly commit: TaskBatch;
   /**
    * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about the batch's page
-   * such as its keys. The property `commit` contains this data too. If `action` is `keep`, this data is stored and nothing else.
+   * such as its keys. The property `commit` contains this data too.
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
-   * Effect of the batch. `commit`: the cursor and the messages, if there are any, are committed to Kafka in one transaction, and images and
-   * `notes` are stored. `keep`: only `notes` are stored. `nothing`: neither.
+   * Effect of the batch. `commit`: cursor and messages are committed to Kafka in one transaction, images and `notes` are stored. `keep`:
+   * only `notes` are stored. `nothing`: neither.
    */
   readonly action: 'commit' | 'keep' | 'nothing';
   /**
-   * Keys of records of which two overlapping reads showed different content. If the list has dates and can return single records, these
-   * records are requested again at once; otherwise the next sweep reads them.
+   * Keys of records of which two overlapping reads showed different content. These records are requested again, or read by the next sweep.
    */
   readonly undecided: readonly string[];
   /**
-   * Records that the API returned in an earlier state than the published one. If the list has dates and can return single records, they are
-   * requested again after a while; otherwise a later poll or sweep reads them.
+   * Records that the API returned in an earlier state than the published one. They are requested again after a while, or read by a later
+   * poll or sweep.
    */
   readonly unconfirmed: readonly Unconfirmed[];
 }
@@ -76,9 +75,8 @@ export interface PlannerOptions {
 }
 
 /**
- * Returns the function that plans the effects of a batch: what to publish, and what to store. Its arguments are the result of comparing the
- * batch with the images (`difference`), the task's progress before the batch (`progress`), and whether the cursor has to be committed even
- * without changes (`isDue`).
+ * Returns the function that plans the effects of a batch: what to publish, and what to store. `progress` is the task's progress before the
+ * batch. If `isDue`, the cursor has to be committed even without changes.
  */
 export function planner(
   options: PlannerOptions,
@@ -162,8 +160,8 @@ export function planner(
 }
 
 /**
- * Returns the digests of records' JSON bytes that are to be stored, by key. A record is included if it will equal its stored image once the
- * batch is committed, and its digest is not stored yet.
+ * Returns the digests of records' JSON bytes that are to be stored, by key: of records that will equal their stored images once the batch
+ * is committed, and whose digest is not stored yet.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
@@ -184,8 +182,7 @@ function payloadDigestsOf(
 
 /**
  * Returns new runs: groups of adjacent records of a sweep's page, which the next sweep recognizes as a unit. A new run contains only
- * records that will equal their stored images once the batch is committed. Records that this sweep has already read as part of a run are
- * left out.
+ * records that will equal their stored images once the batch is committed.
  */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
@@ -219,16 +216,15 @@ function progressWith(
 }
 
 /**
- * Maximum lead of a record's stamp (creation or modification time) over the local clock, in ms. Stamps further ahead are ignored in the
- * cursor's `newestStamp`. If this value is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped
- * future date becomes the newest stamp: after a loss of events, records created before that date are then published as old (event `r`),
- * although they may be new.
+ * Maximum lead of a record's stamp (creation or modification time) over the local clock, in ms. If it is too small, an API whose clock is
+ * ahead has no newest stamp. If it is too large, a mistyped future date becomes the newest stamp: after a loss of events, new records are
+ * then published as old (event `r`).
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
 /**
- * Returns the newest stamp (creation or modification time) among all published records after a batch, in epoch ms. Undefined if there is no
- * stamp. `before` is the newest stamp before the batch. Stamps of the batch that are later than `latest` are ignored.
+ * Returns the newest stamp (creation or modification time) of all published records after a batch, in epoch ms; undefined if there is none.
+ * `before` is the newest stamp before the batch. Stamps of the batch later than `latest` are ignored.
  */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
@@ -247,9 +243,8 @@ function newestStampOf(
 }
 
 /**
- * Updates a sweep's two lists of keys with the outcomes of a batch. One list has the keys whose current content is uncertain, the other
- * those whose newest content is too large to publish. Adds the keys that the batch left in such a state. Removes the keys whose newest
- * content is now published, whether by this batch or before.
+ * Updates a sweep's lists of keys whose content is uncertain, or too large to publish, with the outcomes of a batch. Keys whose newest
+ * content is published are removed from the lists.
  */
 function withKeyOutcomes(
   sweep: SweepProgress,
@@ -330,12 +325,9 @@ function sweepAfterBatch(
   }
 }
 
-/**
- * Returns the progress of a sweep that begins with this page of the initial snapshot. A snapshot of the whole list counts as a sweep. If
- * the page is not at the beginning of the list, an earlier process has read the pages before it, and `interrupted` is set.
- */
+/** Returns the progress of a sweep that begins with this page of the initial snapshot. A snapshot of the whole list counts as a sweep. */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   // Not by `now` alone: the first pages wait for the first schema before they are processed.
   const beganAt = Math.min(now - (answer.elapsedMs ?? 0), answer.age?.asOf ?? Infinity);
-  return { ...nextSweep(sweep, beganAt), interrupted: offset > 0 };
+  return { ...nextSweep(sweep, beganAt), interrupted: offset > 0 }; // at an offset, an earlier process has read the pages before
 }

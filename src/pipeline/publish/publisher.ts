@@ -22,19 +22,19 @@ export interface PublisherOptions extends PlannerOptions {
 }
 
 /**
- * Time since the last commit, in ms, after which the next batch is committed even if it has no messages, so that Kafka has a recent cursor.
- * If it is too small, there are needless transactions. If it is too large, a restart repeats more polls.
+ * Time since the last commit, in ms, after which the next batch is committed even if it has no messages. If it is too small, there are
+ * needless transactions. If it is too large, a restart repeats more polls.
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
- * Time added to {@link COMMIT_CURSOR_EVERY_MS} for a batch that does not complete a scan, in ms. If a scan ends within this time and its
- * certificate is committed, the cursor is committed in the same transaction instead of one more.
+ * Time added to {@link COMMIT_CURSOR_EVERY_MS} for a batch that does not complete a scan, in ms, so that the cursor can be committed
+ * together with the certificate of a scan that ends soon.
  */
 const SCAN_END_GRACE_MS = 10_000;
 
 /**
- * Publishes the result of each batch's comparison: plans the effects, carries the plan out, and reports it to the hooks. The plan of a
- * batch depends on the progress after the previous batch, so batches are published one after another.
+ * Plans the effects of each batch, carries the plan out, and reports it to the hooks. Batches are published one after another, because a
+ * plan depends on the progress after the previous batch.
  */
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -79,13 +79,11 @@ export class Publisher {
     this.#hasEnded = true;
   }
 
-  /**
-   * Whether a batch has to be committed even if it has no messages, because the last commit is too long ago. False if a certificate will
-   * be committed right after the batch, because that commit includes the cursor.
-   */
+  /** Whether a batch has to be committed even if it has no messages, because the last commit is too long ago. */
   #isCommitDue(batch: ReadBatch): boolean {
     const graceMs = completesScan(batch) ? 0 : SCAN_END_GRACE_MS;
     const dueAt = this.#committedAt + COMMIT_CURSOR_EVERY_MS + graceMs;
+    // A certificate that is committed right after the batch includes the cursor.
     return this.#options.task.scheduler.now() >= dueAt && !this.#certificates.willCertify(batch);
   }
 

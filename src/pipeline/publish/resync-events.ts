@@ -9,8 +9,8 @@ import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /**
- * Maximum number of keys that are remembered as republished by a resync request. Overlapping pages contain a record twice. If this value is
- * too small, such records are republished twice.
+ * Maximum number of keys that are remembered as republished by a resync request. If it is too small, records that overlapping pages contain
+ * twice are republished twice.
  */
 const MAX_REMEMBERED = 100_000;
 
@@ -24,9 +24,8 @@ export interface ResyncEventsOptions {
 }
 
 /**
- * Creates the `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. A resync begins
- * with the first {@link ResyncStep} of its request, and ends when the batch of the last one is committed. A new `ResyncEvents` has to be
- * created each time the task is opened, so that an unfinished resync starts over.
+ * Creates the `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. To be created each
+ * time the task is opened, so that an unfinished resync starts over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
@@ -41,13 +40,8 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns `r` events for the records of a batch. An event has the newest published image, with the changes of this batch, but with
-   * volatile fields as they were read. These records get no event:
-   *
-   * - records last modified before the `since` of the resync request;
-   * - records that this batch publishes as new;
-   * - records without a published image, for example new ones whose content overlapping reads left undecided;
-   * - records that are still remembered as republished for this request (see {@link MAX_REMEMBERED}).
+   * Returns `r` events, with the newest images, for the records of a batch that the resync has to republish. Records that this batch
+   * publishes as new get none.
    */
   republish(
     step: ResyncStep,

@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 import type { CertifyJob } from '../../account/signal-jobs.ts';
 
 /**
- * Pending requests for a list's certificate (a message with the count and digest of its records, published after a full scan). A request
- * waits for the next full scan to begin, and then for its end: the certificate of that scan answers the request.
+ * Pending requests for a list's certificate (a message with the count and digest of its records, published after a full scan). The
+ * certificate of the next full scan to begin answers a request.
  */
 export class CertificateRequests {
   readonly #waiting: CertifyJob[] = [];
@@ -12,16 +12,12 @@ export class CertificateRequests {
   readonly #arrived$ = new Subject<void>();
 
   /**
-   * Emits when a full scan should begin because a request for a certificate waits for one: on subscription if such a request waits already,
-   * otherwise whenever one arrives.
+   * Emits when a full scan should begin because a request for a certificate waits for one; on subscription if such a request waits already.
    */
   readonly startNow$: Observable<unknown> = defer(() =>
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );
-  /**
-   * Emits when a full scan should be faster, because a request for a certificate waits for a full scan to begin or end. Emits on
-   * subscription if such a request waits already; otherwise whenever one arrives.
-   */
+  /** Emits when a full scan should be faster because a request for a certificate is pending; on subscription if one is pending already. */
   readonly urgent$: Observable<unknown> = defer(() =>
     this.hasPending() ? of(undefined) : this.#arrived$,
   );

@@ -18,8 +18,8 @@ export interface DateChecksOptions {
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
   /**
-   * Whether the list is not polled as usual at the moment: polls wait because the API refuses them or does not respond, or other date
-   * formats are tried. While true, no probes (tests of the date parameters) are sent.
+   * Whether the list is not polled as usual at the moment, for example because the API refuses polls. While true, no probes (tests of the
+   * date parameters) are sent.
    */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
@@ -27,21 +27,17 @@ export interface DateChecksOptions {
 }
 
 const AN_HOUR_MS = 3_600_000;
-/**
- * Delay of the first probe after polls begin, in ms: a process uses its first requests to read records. If it is too large, more polls are
- * repeated when the date parameters are wrong.
- */
+/** Delay of the first probe after polls begin, in ms. If it is too large, more polls are repeated when the date parameters are wrong. */
 const FIRST_PROBE_MS = 2_000;
 /**
- * Minimum time from the end of a probe (test of the list's date parameters) to the next probe, in ms. A change that polls missed causes a
- * probe. If this time is too small, many missed changes cause many probes.
+ * Minimum time from the end of a probe (test of the list's date parameters) to the next probe, in ms. If it is too small, many changes that
+ * polls missed cause many probes.
  */
 const SOON_MS = 60_000;
 
 /**
- * Probes a list's date parameters alongside its polls (see `date-probe.ts`). Probes are sent soon after the start, every hour, and after
- * polls missed a change. If the parameters do not mean what was assumed, polls restart from where they were when a probe last confirmed the
- * assumption. If no probe has confirmed it, polls restart from their first window.
+ * Probes a list's date parameters alongside its polls (see `date-probe.ts`): soon after the start, every hour, and after polls missed a
+ * change. If the parameters do not mean what was assumed, polls restart from where they were when a probe last confirmed the assumption.
  */
 export class DateChecks {
   /**
@@ -52,12 +48,12 @@ export class DateChecks {
   readonly #suspect$ = new Subject<void>();
   /**
    * Modification time of a change that polls missed, in epoch ms, with which the next probe tests the date parameters. Undefined if there
-   * is none that has not been tested yet.
+   * is none.
    */
   #missedStamp: number | undefined;
   /**
-   * Start, in epoch ms, of the poll window that was to come next when a probe last confirmed the meaning of the date parameters. If a later
-   * probe finds another meaning, polls restart there. Undefined before the first confirmation.
+   * Start of the poll window that was next when a probe last confirmed the date parameters, in epoch ms. Polls restart there if a later
+   * probe finds another meaning. Undefined before the first confirmation.
    */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
@@ -93,13 +89,8 @@ export class DateChecks {
   }
 
   /**
-   * Applies the finding of a probe (a test of the list's date parameters). `before` is the meaning of the parameters when the probe began.
-   * `since` is the start, in epoch ms, of the poll window that was next at that time.
-   *
-   * - If the parameters still have the meaning `before`: sets `#rightSince` to `since`.
-   * - If the parameters have another meaning, or the server ignores them: restarts polls.
-   * - If at least two probes in a row returned no records: restarts polls with the next date format, unless polls by date have been given
-   *   up.
+   * Applies the finding of a probe (a test of the list's date parameters): restarts polls if the parameters do not mean what was assumed.
+   * `before` is the meaning when the probe began; `since` is the start of the poll window that was next at that time, in epoch ms.
    */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
@@ -124,12 +115,7 @@ export class DateChecks {
     restart(this.#rightSince ?? progress().first);
   }
 
-  /**
-   * Emits once, when the list's date parameters have to be probed again:
-   *
-   * - If the last probe returned no records, no modification time is known, or probes are paused: a minute after the call.
-   * - Otherwise: an hour after the call. If polls miss a change before that: a minute after the call, or at once if that minute has passed.
-   */
+  /** Emits once, when the list's date parameters have to be probed again: after an hour, or sooner, for example if polls miss a change. */
   #nextProbe(): Observable<unknown> {
     const { task, clock, isPaused } = this.#options;
     const { scheduler } = task;

@@ -36,10 +36,7 @@ export function datedScan(
   return concat(...starts.map(part));
 }
 
-/**
- * Operator for a scan of windows of dates. If a request with dates is refused, or still fails after retries, it frees that request's page
- * slot (capacity for one page) and continues with `fullScan` instead.
- */
+/** Operator for a scan of windows of dates: continues with `fullScan` if a request with dates is refused, or still fails after retries. */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,
   fullScan: () => Observable<ScanPage>,
@@ -52,9 +49,8 @@ export function orFullScan(
 }
 
 /**
- * Returns why a request with dates has finally failed: the API refused it, or retries were given up. Undefined for any other error, such as
- * one that may pass with a retry. The dates may be the cause, but also the API itself, the API key or the token: only a request without
- * dates shows which.
+ * Returns why a request with dates has finally failed: the API refused it, or retries were given up. Undefined for any other error. The
+ * dates need not be the cause: only a request without dates shows that.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

@@ -72,15 +72,15 @@ export interface DecodedLists
    */
   readonly snapshot: ListRequest;
   /**
-   * Requests a page for any read except the initial snapshot. A record is not parsed if the digest of its bytes is the one stored with
-   * its published image, which shows that it is unchanged. Most records are.
+   * Requests a page for any read except the initial snapshot. A record is not parsed if the digest of its bytes is the one stored with its
+   * published image.
    */
   readonly afterSnapshot: ListRequest;
 }
 
 /**
  * A resync requests records from this much before the modification time that its request states, in ms, because the server may exclude the
- * lower bound or truncate it to the second. The surplus records are filtered out later.
+ * lower bound or truncate it to the second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 
@@ -90,8 +90,7 @@ const DATE_BOUND_MARGIN_MS = 1_000;
  * - the initial snapshot;
  * - polls and probes of the date parameters, if the list supports dates;
  * - after the snapshot, recurring full scans (sweeps) and requested resyncs;
- * - single records, if they can be requested by key: those whose content is uncertain after other reads, and those that a sweep did not
- *   show.
+ * - single records, if they can be requested by key: uncertain ones, and those that a sweep did not show.
  */
 export class ListReads {
   /** Results of all reads of the list, in the order of their arrival; never completes. */
@@ -104,8 +103,8 @@ export class ListReads {
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
   /**
-   * Requests single records again whose content is uncertain. Undefined for a list without dates: the list's next sweep, which follows
-   * soon, reads such records instead.
+   * Requests single records again whose content is uncertain. Undefined for a list without dates, whose next sweep reads such records
+   * instead.
    */
   readonly #refetches: Refetches | undefined;
   #isResyncing = false;
@@ -203,13 +202,10 @@ export class ListReads {
     return { ...split, span, age, settle };
   }
 
-  /**
-   * Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. The
-   * sweeps of an unpolled list are frequent and use `lanes.fullScan`. Requests of the list's other reads might never be sent if they
-   * waited in a lane of lower priority.
-   */
+  /** Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
+    // In a lane of lower priority than the frequent sweeps of an unpolled list, requests might never be sent.
     if (!task.list.dates) return lanes.fullScan;
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
@@ -245,15 +241,10 @@ export class ListReads {
       : 'nothing';
   }
 
-  /**
-   * Whether a poll window that begins at `from` (epoch ms) is sure to include every change made during the snapshot.
-   *
-   * - If a modification time has been seen: true if the newest one is `from` or later. An earlier one means that the server's modification
-   *   times lag behind its clock, so changes during the snapshot may have times before `from`.
-   * - If none has been seen: true if `from` is before any time that a change during the snapshot can have.
-   */
+  /** Whether a poll window that begins at `from` (epoch ms) is sure to include every change made during the snapshot. */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;
+    // If no record was modified since `from`, the server's modification times lag behind its clock.
     return from <= (this.#clock.newest() ?? began - MAX_BACK_MS);
   }
 
@@ -339,8 +330,8 @@ export class ListReads {
   }
 
   /**
-   * Scans the records modified at or after `since` (epoch ms), and a few earlier ones, which are filtered out by modification time later.
-   * Scans the whole list instead if a request with dates is refused, or still fails after retries.
+   * Scans the records modified at or after `since` (epoch ms), and a few earlier ones. Scans the whole list instead if a request with dates
+   * finally fails.
    */
   #scanFrom(since: number, lane: ReadLane): Observable<ScanPage> {
     const { dates } = this.#polls;

@@ -56,36 +56,32 @@ export interface PollReadsOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * First pause before polls that were given up are tried again, in ms. The pause doubles with each try, up to an hour, until a poll scan
- * completes. If this value is too small, requests are wasted. If it is too large, a list whose polls would succeed again is still read by
- * sweeps alone until the pause has passed.
+ * First pause before polls that were given up are tried again, in ms. The pause doubles with each try, up to an hour. If it is too small,
+ * requests are wasted. If it is too large, sweeps alone read the list for longer than necessary.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of consecutive failed scans of one chain after which polls are given up for a while. The chains are the polls for new changes and
- * the lookback polls. A failed scan counts only if the list accepts the same window when it is requested again; otherwise other date
- * parameters are tried (see {@link dateNegotiation}). If this value is too small, an outage during a single scan ends polls.
+ * Number of consecutive failed scans of one chain (the polls for new changes, or the lookback polls) after which polls are given up for a
+ * while. If it is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * How long a sweep waits for polls to read the changes that were made during the sweep, in ms. The sweep waits for three poll intervals
- * instead if these are longer. If this value is too small, a sweep during which records moved within the list proves no deletions. If it is
- * too large, polls that the API refuses hold up sweeps.
+ * How long a sweep waits for polls to read the changes made during the sweep, in ms; at least three poll intervals. If it is too small, a
+ * sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Polls a list, one window after another. Meanwhile, probes (test requests) check what the list's date parameters mean (`date-checks.ts`).
- *
- * If polls are refused or keep failing, the list's other reads continue. If requests without dates succeed, other date formats are tried.
- * If no format works, polls are given up (`isUnpolled`) and tried again later. Until a poll completes, sweeps find new changes.
+ * Polls a list, one window after another, while probes (test requests) check what the list's date parameters mean. If polls fail because of
+ * the dates, other date formats are tried. If none works, polls are given up (`isUnpolled`) and tried again later. Until a poll completes,
+ * sweeps find new changes.
  */
 export class PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
   readonly dates: ListDates;
   /**
    * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
-   * up or take too long; a sweep then continues without them.
+   * up or take too long.
    */
   readonly pollsCompleted$: Observable<unknown>;
   readonly #options: PollReadsOptions;
@@ -100,14 +96,11 @@ export class PollReads {
    * process, `since` of the next one. Until polls begin, `first` is Infinity and `since` is -Infinity.
    */
   #windowStarts = { first: Infinity, since: -Infinity };
-  /**
-   * Server time at which the last completed poll for new changes began, in epoch ms; -Infinity before. The windows of the polls so far
-   * cover the time from `first` of `#windowStarts` up to this time.
-   */
+  /** Server time at which the last completed poll for new changes began, in epoch ms; -Infinity before. */
   #polledAt = -Infinity;
   /**
-   * Number of consecutive failed scans of the polls for new changes (`newest`) and of the lookback polls, which read older changes again
-   * (`back`). Polls are given up when one of the two reaches {@link MAX_FAILED_SCANS}.
+   * Number of consecutive failed scans of the polls for new changes (`newest`) and of the lookback polls (`back`); see
+   * {@link MAX_FAILED_SCANS}.
    */
   readonly #failedScans = { newest: 0, back: 0 };
   /** Number of times that polls were given up and paused since the last completed scan. Determines the length of the next pause. */
@@ -169,15 +162,11 @@ export class PollReads {
   }
 
   /**
-   * Polls, and begins again when `#chains` has completed because polls failed:
-   *
-   * - after a pause, if requests with dates are refused or fail in every format;
-   * - only when `#restart$` emits, if the list ignores dates or returns no records for them;
-   * - otherwise at once.
-   *
-   * A loop (`repeat`) and not a recursion: a list can refuse polls every hour for months, and each nested attempt would occupy more memory.
+   * Polls, and begins again when `#chains` has completed because polls failed: at once, after a pause if requests with dates fail in every
+   * format, or when `#restart$` emits if the list ignores dates.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
+    // A loop (`repeat`) and no recursion: polls may be refused for months, and each nested attempt would occupy more memory.
     return defer(() => {
       const { noDates } = this.dates;
       if (isRetried(noDates)) return this.#pause();
@@ -196,8 +185,8 @@ export class PollReads {
   }
 
   /**
-   * Polls for new changes, and for changes that became visible late. If a request with dates is refused, or still fails after retries,
-   * looks for date parameters that the list accepts, then completes.
+   * Polls for new changes, and for changes that became visible late. If a request with dates finally fails, looks for date parameters that
+   * the list accepts, then completes.
    */
   #chains(): Observable<PollBatch | RefetchBatch> {
     const { task, clock, open, spacingMs, catchesUp } = this.#options;
@@ -251,9 +240,8 @@ export class PollReads {
   }
 
   /**
-   * Looks for date parameters that the list accepts, by test requests (see {@link dateNegotiation}); then completes. Polls are given up if
-   * the list accepts none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without
-   * dates. Called when the scan of a poll window failed: the API refused its requests, or they still failed after retries.
+   * Looks for date parameters that the list accepts, after the scan of a poll window failed; then completes. Polls are given up if there
+   * are none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without dates.
    */
   #negotiating(
     window: Window,
@@ -272,7 +260,7 @@ export class PollReads {
       onConfirmed: () => giveUpReason(error) && this.#setUnpolled(true),
     };
     const onFinding = (isFound: boolean) => {
-      if (!isFound) this.#failedScans[chain] += 1;
+      if (!isFound) this.#failedScans[chain] += 1; // false if the list accepts the same window when it is requested again
       if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
       if (dates.noDates) this.#setUnpolled(true);
     };
@@ -301,8 +289,8 @@ export class PollReads {
 }
 
 /**
- * Whether polls that were given up for the reason `noDates` are tried again after a pause. If the list ignores dates, or returns no records
- * for them, polls are not tried again; probes continue instead.
+ * Whether polls that were given up for the reason `noDates` are tried again after a pause. False if the list ignores dates, or returns no
+ * records for them.
  */
 function isRetried(noDates: NoDates | undefined): boolean {
   return noDates === 'refused' || noDates === 'unanswered';

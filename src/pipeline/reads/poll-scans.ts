@@ -5,9 +5,8 @@ import type { Observable, SchedulerLike } from 'rxjs';
 export type PollChain = 'newest' | 'back';
 
 /**
- * Tracks which poll scans of a list have ended. A poll scan reads all pages of one poll window. A chain is a series of poll windows. The
- * scans of each chain are numbered and follow each other. A scan may begin while the previous scan of its chain has not ended. It then
- * replaces the previous scan, which has failed or was restarted.
+ * Tracks which poll scans of a list have ended. A poll scan reads all pages of one poll window. A scan may begin while the previous one of
+ * its chain (series of poll windows) has not ended, and then replaces it.
  */
 export class PollScans {
   /** Number of the newest scan that has begun. */
@@ -16,15 +15,14 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription, when polls have read all changes made before the subscription. Each chain must have completed a scan that
-   * began after the subscription, and the last pages of these scans must have been emitted. The chain `back` is not waited for if it had
-   * not begun before the subscription.
+   * Emits once per subscription, when polls have read all changes made before the subscription and the pages with these changes have been
+   * emitted.
    */
   readonly pollsCompleted$: Observable<unknown>;
 
   /**
-   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop. A scan is reported as ended just before
-   * its last page is emitted; after the delay, the page has been emitted.
+   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop, until the last page of a scan has been
+   * emitted.
    */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {
@@ -47,8 +45,8 @@ export class PollScans {
   }
 
   /**
-   * Reports that the newest poll scan of this chain (series of poll windows) has ended. To be called when the last page of the scan has
-   * arrived, before that page is emitted.
+   * Reports that the newest poll scan of this chain has ended. To be called when the scan's last page has arrived, before that page is
+   * emitted.
    */
   scanEnded(chain: PollChain): void {
     this.#ended.set(chain, this.#begun.get(chain) ?? 0);

@@ -19,7 +19,7 @@ import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 /**
- * Sends a series of probe requests one after another. The requests measure what a list's date parameters mean. Emits the records of the
+ * Sends a series of probe requests, which measure what a list's date parameters mean, one after another. Emits the records of the
  * responses, which are published like refetched records. Calls `onFinding` with the finding, then completes.
  */
 export type ProbeLane = <Finding>(
@@ -40,8 +40,8 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
   const pageSize = Math.min(PAGE_SIZE, maxPageSize);
 
   /**
-   * Sends one probe request. If there is no response, this frees the request's page slot; otherwise the slot is freed once the batch of the
-   * response is committed or dropped.
+   * Sends one probe request. Its page slot is freed once the batch of the response is committed or dropped, or at once if there is no
+   * response.
    */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(

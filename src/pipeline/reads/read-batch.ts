@@ -13,10 +13,7 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /**
-   * Limits on the age of the response's content. `asOf` is the earliest time at which the server can have read the content, in ms on the
-   * local clock. `staleMs` is the maximum age of the content when the request was sent, in ms. Undefined for a batch without a response.
-   */
+  /** Limits on the age of the response's content. Undefined for a batch without a response. */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;
@@ -26,14 +23,14 @@ export interface ReadResult extends SplitPage {
 export interface ReadLane extends PageLane {
   /**
    * Returns the records of a poll's response, with the rejected ones (which can't be published as they are) separated from the others. Does
-   * not report their modification times to the server clock, because polls do so themselves.
+   * not report their modification times to the server clock.
    */
   readonly split: (answer: Answer) => ReadResult;
   /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
   /**
    * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync. Default for `span`: a
-   * read that begins and ends now on the list's logical clock.
+   * read that begins and ends now.
    */
   readonly noRecords: (span?: Span) => ReadResult;
 }
@@ -43,15 +40,9 @@ export interface SnapshotBatch extends ReadResult {
   readonly page: ScanPage;
   /** Progress of the initial snapshot after the commit of this page. */
   readonly snapshot: InitialSnapshot;
-  /**
-   * Whether the snapshot requests the whole list from its beginning, so that it counts as the first sweep (recurring full scan). False with
-   * `START_FROM`, unless the list has no dates.
-   */
+  /** Whether the snapshot requests the whole list from its beginning, so that it counts as the first sweep (recurring full scan). */
   readonly isFullScan: boolean;
-  /**
-   * Whether the scan can still count as one that read every record. False after a trouble in `INCONSISTENT` (such as fewer records than the
-   * list's total), an unreadable record, or a stale response.
-   */
+  /** Whether the scan can still count as one that read every record. False, for example, after a stale response or an unreadable record. */
   readonly isConsistent: boolean;
 }
 
@@ -111,8 +102,8 @@ export function listOffsetOf(batch: ReadBatch): number {
 }
 
 /**
- * Whether the batch may contain records that were last modified before `START_FROM` and must be left out. False for polls, whose windows
- * begin later, and for a resync of a single record, which is published in any case.
+ * Whether the batch may contain records that were last modified before `START_FROM` and must be left out. False for polls, and for a resync
+ * of a single record, which is published in any case.
  */
 export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
@@ -130,10 +121,7 @@ export function sweptParts(batch: ReadBatch): readonly PagePart[] {
   return page ? recordsOf(page.answer).parts : [];
 }
 
-/**
- * Whether the batch is the last one of an initial snapshot, a poll for new changes or a sweep. Always false for batches of other reads:
- * lookback polls, refetches, probes and resyncs.
- */
+/** Whether the batch is the last one of an initial snapshot, a poll for new changes or a sweep. False for batches of other reads. */
 export function completesScan(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.snapshot.done;
   if (batch.lane === 'poll') return batch.since !== undefined;
