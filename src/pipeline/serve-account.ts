@@ -45,8 +45,8 @@ export interface ServeAccountOptions {
   readonly bodies: BodyPool;
   readonly signals: SignalTopic;
   /**
-   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. A subscription made after the
-   * first value must get the value too.
+   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. Later subscribers must get that
+   * value too.
    */
   readonly stop$: Observable<unknown>;
   /** Each value ends the pause of every list before its next poll for new changes: see {@link Task.pollNow$}. Default: none. */
@@ -56,8 +56,7 @@ export interface ServeAccountOptions {
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
   /**
-   * Messages to be committed together with messages in the ledger topic: in the transaction of each claim of the account, and in that of
-   * the final declaration when the account is released. Default: none.
+   * Messages to commit in the transaction of each claim of the account, and in that of its final declaration in the ledger. Default: none.
    */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
@@ -66,8 +65,8 @@ export interface ServeAccountOptions {
 const STOP_TIMEOUT_MS = 8_000;
 
 /**
- * Serves one account until `stop$`: logs in, keeps to the quotas, declares requests in the ledger topic, and reads and publishes each list.
- * The account's part of the state folder is open meanwhile. The returned promise is fulfilled after a clean stop.
+ * Serves one account until `stop$`: keeps to the quotas, and reads and publishes each list. The account's part of the state folder is open
+ * meanwhile. The returned promise is fulfilled after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
   const { config, instance, clients, bodies, signals, stop$, pollNow$, hooks, scheduler } = options;

@@ -18,14 +18,11 @@ export interface Task {
   /** The first value ends the task; pages already read are still committed. */
   readonly stop$: Observable<unknown>;
   /**
-   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1]. Different fractions distribute the polls of an
-   * account's lists over the interval. Default 1.
+   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1]. Distributes the polls of an account's lists over
+   * the interval. Default 1.
    */
   readonly phase?: number;
-  /**
-   * Each value ends the pause before the next poll for new changes, which starts as soon as the quota allows. A value during a running poll
-   * has no effect. Default: none.
-   */
+  /** Each value ends the pause before the next poll for new changes. A value during a running poll has no effect. Default: none. */
   readonly pollNow$?: Observable<unknown> | undefined;
 }
 
@@ -60,13 +57,12 @@ export function taskNames(
 }
 
 /**
- * Returns the transactional id for one list of one account. The id must be unique: two producers with the same id would fence each other
- * again and again. Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
- *
- * If the prefix or the account contains a dot, the account stands at the end of the id, after a `/`. Neither can contain a `/`. With only
- * dots in the id, prefix `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
+ * Returns the transactional id for one list of one account. It is unique, because two producers with the same id would fence each other. It
+ * begins with `cellarstream.` and the prefix, so that ACLs can match it.
  */
 export function transactionalId(prefix: string, account: string, resource: Resource): string {
+  // With only dots, prefix `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`. Neither can
+  // contain a `/`.
   return `${prefix}${account}`.includes('.')
     ? `cellarstream.${prefix}.${resource}/${account}`
     : `cellarstream.${prefix}.${account}.${resource}`;

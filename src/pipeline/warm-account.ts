@@ -12,8 +12,8 @@ import type { SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { taskNames } from './task.ts';
 
 /**
- * Restores the images (last published records) of an account's lists from Kafka, one list after another, while another process may own the
- * account. No other process may have the account's state folder open.
+ * Restores the images (last published records) of an account's lists from Kafka, while another process may own the account. No other
+ * process may have the account's state folder open.
  */
 export async function warmAccount(options: {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
@@ -48,8 +48,8 @@ interface WarmUpOptions
 }
 
 /**
- * Restores a task's images into the store while another process still owns the task, so that little is left to restore when the task is
- * claimed. Writes nothing to Kafka.
+ * Restores a task's images into the store while another process still owns the task, so that a claim has little left to restore. Writes
+ * nothing to Kafka.
  */
 export async function warmUp(options: WarmUpOptions): Promise<void> {
   const { log, names, list, registry, store, instance, signal } = options;

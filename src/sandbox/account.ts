@@ -30,17 +30,16 @@ export interface SandboxAccount {
    */
   readonly truth: Truth;
   /**
-   * Changes a record: sets fields, or passes the record to a function that alters it or returns a replacement. Sets `updated_at` unless the
-   * patch sets it. If the patch changes the key field, the record is still identified by its old key. A function as `patch` receives the
-   * record without drift (added or converted fields).
+   * Changes a record: sets fields, or passes the record, without drift, to a function that alters it or returns a replacement. Sets
+   * `updated_at` too, if the list has dates and the patch does not set it. If the patch changes the key field, the record is still
+   * identified by its old key.
    *
    * @throws RangeError if there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
   /**
-   * Sets a field of an order, usually a status, or a field of one of the order's parts. Examples of `field`: `payment_status`,
-   * `club_package_info.package_status`, `fulfillment_info.status` (in the first element), `fulfillment_info[F-100001-2].status`,
-   * `order_edit[2026-01-01T00:00:00.000Z].status`.
+   * Sets a status, or another field, of an order or of one of its parts. Examples of `field`: `payment_status`, `fulfillment_info.status`
+   * (in the first element), `fulfillment_info[F-100001-2].status`.
    *
    * @throws RangeError if there is no such order, the path is malformed, or the order has no such part.
    */
@@ -49,7 +48,7 @@ export interface SandboxAccount {
    * Advances an order by one step, such as paying, packing, shipping or delivering.
    *
    * @returns the name of the step, or undefined if the order is complete and nothing changed.
-   * @throws RangeError if there is no such order, or if the order lacks the fields that the steps rely on, as after `replaceText`.
+   * @throws RangeError if there is no such order, or if the order lacks the fields that the steps rely on.
    */
   advance(orderNumber: number): string | undefined;
   /** Creates a random record, with the fields of `partial` in place of generated ones. @returns the record's key. */
@@ -61,17 +60,13 @@ export interface SandboxAccount {
    */
   remove(resource: Resource, key: RecordKey): void;
   /**
-   * Serves exactly this JSON text for a record. The text may hold numbers that JavaScript cannot represent, duplicate names, or a value
-   * that is not an object. `updated_at` in the text is not adjusted, and drift (added or converted fields) does not apply until the record
-   * is changed.
+   * Serves exactly this JSON text for a record until its next change, without drift or a new `updated_at`. The text may hold numbers that
+   * JavaScript cannot represent, duplicate names, or a value that is not an object.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void;
-  /**
-   * Makes `count` seeded random changes at once, spread over all lists: alters records, and creates and deletes some. In a list that has no
-   * record to alter, it creates one.
-   */
+  /** Makes `count` seeded random changes at once, spread over all lists: alters, creates and deletes records. */
   changeSome(count: number): void;
   /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
@@ -79,16 +74,15 @@ export interface SandboxAccount {
    * Adds a field to records that do not have it: at once to `options.existing` records, and to every record that is later created or
    * changed.
    *
-   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Objects on the path that are missing or
-   * null are created. If the path leads to an array, a number selects one element; otherwise the rest of the path applies to every element.
-   * @returns a function that ends the addition: a record then loses the field when it is next changed. Patches of `change` never see the
-   * field.
+   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created. In
+   * an array, a number selects one element; any other name applies to every element.
+   * @returns a function that ends the addition: a record then loses the field when it is next changed.
    * @throws RangeError if a name in the path is empty.
    */
   addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
   /**
    * Like {@link addField}, but converts the values of an existing field; for example, `String` turns numbers into text. Null is not
-   * converted. Random changes, `advance` and patches of `change` work on the unconverted value.
+   * converted.
    */
   convertField(
     resource: Resource,
@@ -97,8 +91,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored. In a list that is served in key order, the record stays at the same
-   * index. It is still found by its key: by the sandbox's `truth`, and an order also by the query parameter `orderNumber`.
+   * Serves a record without its key field until the key is restored. The record is still found by its key: by `truth`, and an order also by
+   * the query parameter `orderNumber`.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.
@@ -107,10 +101,9 @@ export interface SandboxAccount {
   loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
   /**
    * Hides a share of a list's records, including records that are created later: pages, totals and requests by `orderNumber` omit hidden
-   * records, but `truth` has them. Every record that a small share hides is also hidden by a larger share. For short lists the share is
-   * approximate.
+   * records, but `truth` has them.
    *
-   * @param share From 0 to 1.
+   * @param share From 0 to 1; approximate for short lists. A larger share also hides every record that a smaller share hides.
    * @returns a function that shows the records again.
    * @throws RangeError if the share is out of range.
    */
@@ -236,8 +229,8 @@ export class Accounts {
 }
 
 /**
- * The true state of a sandbox account, which a correct client must eventually arrive at. It includes drift (added and converted fields of
- * records). It does not include faults that the sandbox simulates, nor does it omit records that the sandbox hides from lists.
+ * The true state of a sandbox account, which a correct client must eventually arrive at. It includes drift (added and converted fields) and
+ * hidden records, but not the faults that the sandbox simulates.
  */
 export interface Truth {
   /** Iterates over a list's records in key order, parsed, with drift (such as added fields). The list may change during the iteration. */
@@ -257,8 +250,8 @@ export interface Truth {
   /** Maximum number of logged requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
   /**
-   * Number of logged requests that got the status for requests over the quota (`readings.rateLimited.status`), also if a fault sent it.
-   * Counts one endpoint, or by default all of them.
+   * Number of logged requests that got the status for requests over the quota (`readings.rateLimited.status`). Counts one endpoint, or by
+   * default all of them.
    */
   refused(endpoint?: Endpoint): number;
 }

@@ -17,8 +17,8 @@ export interface ApiResponse {
 }
 
 /**
- * Builds the responses to one account's requests, including injected faults that change the content of a page. Quotas and all other faults
- * are applied by the HTTP server.
+ * Builds the responses to one account's requests, including injected faults that change the content of a page. The HTTP server applies
+ * quotas and all other faults.
  */
 export class SandboxApi {
   readonly #settings: SandboxSettings;
@@ -30,8 +30,8 @@ export class SandboxApi {
   readonly #random: Random;
   #lists = 0;
   /**
-   * Last count of each list's records, and when it was made, in epoch ms. Responses to requests without filters report it as
-   * `total_records` until it is older than the setting `totalAgeMs`.
+   * Last count of each list's records, and its time in epoch ms. Requests without filters get it as `total_records` until it is older than
+   * the setting `totalAgeMs`.
    */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
@@ -104,8 +104,8 @@ export class SandboxApi {
   }
 
   /**
-   * Returns the `total_records` to report for a query that `total` records match: `total`, rounded to a multiple of `totalStep`. If the
-   * query has no filter and the list was counted less than `totalAgeMs` ago, rounds that earlier count instead.
+   * Returns the `total_records` to report for a query that `total` records match: `total`, rounded to a multiple of `totalStep`. For a
+   * query without a filter, this may be an earlier count, made less than `totalAgeMs` ago.
    */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
@@ -120,7 +120,7 @@ export class SandboxApi {
 
   /**
    * Whether the page that a list request asks for contains a record. An approximation: the replica, shuffled records, `totalCap` and
-   * wrapped pages (`behindEnd`) are not considered.
+   * `behindEnd` are not considered.
    */
   holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
     const { readings, sort } = this.#settings;
@@ -224,8 +224,8 @@ export function apiKeyIn(text: string): unknown {
 }
 
 /**
- * Records that the option `wrongIndexMs` hides: the fraction `share` of each list. They are hidden for `wrongIndexMs` ms at a time: first
- * `afterMs` ms after the sandbox's start, then every `everyMs` ms.
+ * The option `wrongIndexMs` hides the fraction `share` of each list for `wrongIndexMs` ms at a time: first `afterMs` ms after the sandbox's
+ * start, then every `everyMs` ms.
  */
 const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
 
@@ -250,7 +250,7 @@ export class Hidden {
   /**
    * Hides a share of a list's records.
    *
-   * @param share From 0 to 1. Every record that a small share hides is also hidden by a larger share.
+   * @param share From 0 to 1. A larger share also hides every record that a smaller share hides.
    * @returns a function that shows the records again.
    * @throws RangeError if the share is out of range.
    */

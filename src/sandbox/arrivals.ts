@@ -39,10 +39,7 @@ export interface Arrival {
 export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /**
-   * Arrival times, in epoch ms, of the requests that count in the current window of a quota, by the quota's name, oldest first. At most as
-   * many for each quota as the quota allows.
-   */
+  /** Arrival times, in epoch ms, oldest first, of the requests that count in the current window of a quota, by the quota's name. */
   readonly #counted = new Map<string, number[]>();
 
   constructor(settings: SandboxSettings) {

@@ -5,14 +5,13 @@ import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from 
 /** How a drift (an added or converted field, or a missing key field) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that the drift alters at once, chosen by the seed. It alters all other records when they are next changed.
-   * `Infinity` means all records that the drift affects. Records without the fields that random changes need, as after `replaceText`, are
-   * not altered at once. Default 0.
+   * Number of existing records, chosen by the seed, that the drift alters at once. It alters the others when they are next changed.
+   * `Infinity` means as many as possible. Default 0.
    */
   readonly existing?: number;
   /**
-   * Whether existing records get a new `updated_at` when the drift alters them at once (see `existing`). If false, polls do not find this
-   * change; only a full scan does. Default true.
+   * Whether existing records that the drift alters at once get a new `updated_at`. If false, full scans find the change, but polls do not.
+   * Default true.
    */
   readonly touch?: boolean;
 }
@@ -35,8 +34,8 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
 }
 
 /**
- * Applies drift rules to each new version of a record before it is served, and stores the text of the version without drift. Random changes
- * of records, and the steps of an order's life, start from the text without drift.
+ * Applies drift rules to new versions of records before they are served. Also stores the versions' text without drift, with which random
+ * changes and the steps of an order's life start.
  */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
@@ -46,8 +45,9 @@ export class Drift {
   readonly #plain = new Map<string, string>();
 
   /**
-   * Adds a drift rule: it alters each new version of the list's records before the sandbox serves it. @returns a function that removes the
-   * rule. A record that the rule has altered stays altered until its next change.
+   * Adds a drift rule: it alters each new version of the list's records before the sandbox serves it.
+   *
+   * @returns a function that removes the rule. A record that the rule has altered stays altered until its next change.
    */
   add(resource: Resource, rule: DriftRule): () => void {
     const rules = this.#rules.get(resource) ?? new Set();
@@ -56,8 +56,8 @@ export class Drift {
   }
 
   /**
-   * Removes a record's key field (`by` 1), or undoes one removal (`by` -1). The field is served once no removal is left. Takes effect when
-   * {@link serve} is next called for the record.
+   * Removes a record's key field (`by` 1) when {@link serve} is next called for it, or undoes one removal (`by` -1). The field is served
+   * once no removal is left.
    */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
     const name = recordId(resource, id);
@@ -73,9 +73,8 @@ export class Drift {
   }
 
   /**
-   * Returns the text to serve for a new version of a record. `text` is the JSON text of that version without drift. The list's drift rules
-   * (such as an added field) are applied to it, and the key field is left out while a removal by {@link loseKey} is active. If the result
-   * differs from `text`, `text` is stored for {@link plain}.
+   * Returns the text to serve for a new version of a record: `text`, altered by the list's drift rules, and without the key field while
+   * {@link loseKey} has removed it. Stores `text` for {@link plain} if the result differs.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
@@ -85,8 +84,7 @@ export class Drift {
   }
 
   /**
-   * Returns the JSON text of a record's newest version as it was before drift (drift rules, or the removal of the key field) altered it.
-   * Undefined if drift has not altered that version.
+   * Returns the JSON text of a record's newest version as it was before drift altered it; undefined if drift has not altered that version.
    */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
@@ -139,8 +137,8 @@ export function parsePath(path: string): readonly string[] {
 }
 
 /**
- * Alters, in place, the field at a path. If the path leads to an array, a number selects one element; otherwise the rest of the path
- * applies to every element. Objects on the path that are missing or null are created if `alter` returns a value for the field.
+ * Alters, in place, the field at a path. In an array, a number selects one element; any other name applies to every element. Missing
+ * objects on the path are created if `alter` returns a value for the field.
  *
  * @param alter Receives undefined for a missing field, and returns undefined to leave the field unchanged.
  * @returns whether anything was altered.

@@ -47,7 +47,7 @@ export type FaultKind =
   | { readonly kind: 'slow'; readonly ms: number }
   /**
    * Responds as a cache in front of the API does: for `ms` after a list request, an identical request gets the same page again, with the
-   * original `Date` and, unless `sendsAge` is false, an `Age` header. Only responses with status 200 are cached. Does not affect logins.
+   * original `Date` and, unless `sendsAge` is false, an `Age` header.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Responds with 200 and a page of HTML instead of JSON. */
@@ -60,7 +60,7 @@ export type FaultKind =
 export type PageFault =
   /**
    * Repeats some records of the page, chosen by the seed. Each copy follows its original and is identical to it, or altered by `patch`. The
-   * copies are additional elements of `data`, which the pagination does not count.
+   * pagination does not count the copies.
    */
   | {
       readonly kind: 'repeat';
@@ -72,8 +72,8 @@ export type PageFault =
   | {
       readonly kind: 'empty';
       /**
-       * Pagination that is sent with the empty array. `full`: the pagination that the page would have with its records. `empty`: the
-       * pagination of an empty list. Default `full`.
+       * Pagination that is sent with the empty array: that of the page with its records (`full`), or that of an empty list (`empty`).
+       * Default `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };
@@ -113,7 +113,7 @@ export class Faults {
   }
 
   /**
-   * Returns the first fault that applies to a request, and counts the request in the fault's `times`. Undefined if no fault applies.
+   * Returns the first fault that applies to a request, and counts the request in the fault's `times`; undefined if no fault applies.
    *
    * @param asked Properties of the list request; undefined for a login.
    */

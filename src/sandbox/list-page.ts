@@ -13,13 +13,12 @@ const COMMA = 44;
 const RECORD_BYTES = 3_072;
 
 /**
- * Settings of a list's pages that do not come from the request: the order of the records, which records are hidden, deviations from the
- * API's description, and faults.
+ * Settings of a list's pages that do not come from the request: order, hidden records, deviations from the API's description, and faults.
  */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**
-   * How the server deviates from the API's description in the reported list offset and page size, in pages past the end, and in
-   * `has_next_page`. Default: it does not deviate.
+   * How the server deviates from the API's description in the list offset and page size it reports, in pages past the end, and in
+   * `has_next_page`. Default: not at all.
    */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Maximum number of records that a query returns, over all its pages. No larger total is reported. Default: no limit. */
@@ -114,16 +113,16 @@ interface Selection {
   readonly sort: Sort;
   readonly window?: DateWindow;
   /**
-   * Seed of a random order of records with the same `updated_at`, for the sorts `updated-asc` and `updated-desc`. If it is undefined, such
-   * records are ordered by key: ascending in `updated-asc`, descending in `updated-desc`.
+   * Seed of a random order of records with the same `updated_at`. If it is undefined, they are ordered by key: ascending in `updated-asc`,
+   * descending in `updated-desc`.
    */
   readonly shuffle?: number;
   readonly hidden?: (id: number) => boolean;
 }
 
 /**
- * Largest number of records in a date window for which a page in key order is selected by sorting the window's records. For more records,
- * scanning the whole list in key order is faster.
+ * Largest number of records in a date window that are sorted to select a page in key order. For more records, scanning the whole list in
+ * key order is faster.
  */
 const SORTABLE = 16_384;
 
@@ -186,8 +185,8 @@ function byKey(
 }
 
 /**
- * Returns the ids of the records in a date window in key order, from index `first` (included) to index `last` (excluded) within the window.
- * May scan the whole list, which takes some 2 ms per million records.
+ * Returns the ids of the records in a date window in key order, from index `first` to index `last` (excluded) within the window. May scan
+ * the whole list, which takes some 2 ms per million records.
  */
 function walk(table: RecordTable, window: DateWindow, first: number, last: number): number[] {
   const updated = table.updated;
@@ -246,8 +245,8 @@ export interface Pagination {
 }
 
 /**
- * Computes the pagination. `page_size` is `pageSize`, even if the page has fewer records. Pages are counted from 1. For a list offset that
- * is not a multiple of the page size, `current_page` is rounded down.
+ * Computes the pagination. `page_size` is `pageSize`, even if the page has fewer records. `current_page` counts from 1, and is rounded down
+ * for a list offset within a page.
  */
 export function paginationOf(offset: number, pageSize: number, total: number): Pagination {
   const pagesRemaining = Math.max(0, Math.ceil((total - offset - pageSize) / pageSize));

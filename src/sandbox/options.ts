@@ -7,15 +7,15 @@ export interface Zone {
   /** Offset of local time from UTC in minutes; negative west of it. */
   readonly minutes: number;
   /**
-   * Moment at which daylight saving ends, in epoch ms. Before it, local time is one hour further ahead of UTC, so one local hour occurs
-   * twice. Default: no daylight saving.
+   * Moment, in epoch ms, at which daylight saving ends: before it, local time is one hour further ahead of UTC. Default: no daylight
+   * saving.
    */
   readonly savingEndsAt?: number;
 }
 
 /**
- * Order in which lists are served. In `updated-asc`, records with the same `updated_at` are in the order of their keys, in `updated-desc`
- * in the reverse order, unless `shuffleTies` is set.
+ * Order in which lists are served. Records with the same `updated_at` are in the order of their keys, in `updated-desc` in the reverse
+ * order, unless `shuffleTies` is set.
  */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
@@ -34,14 +34,11 @@ export interface Readings {
    */
   readonly dates: 'exact' | 'days' | 'ignored';
   /**
-   * Time zone in which the server interprets date parameters: it takes a time without a zone or with `Z` as a local time in this zone. A
-   * time with another UTC offset is converted to UTC first, and the result is taken as a local time. Default UTC.
+   * Time zone in which the server interprets date parameters: it takes a time without a zone or with `Z` as a local time in this zone.
+   * Default UTC.
    */
   readonly parameterZone: Zone;
-  /**
-   * Time zone in which responses show `created_at` and `updated_at`, as text without a zone. Null, the default: UTC, with a `Z`. Does not
-   * affect `SandboxAccount.truth`, which always has UTC.
-   */
+  /** Time zone in which responses show `created_at` and `updated_at`, as text without a zone. Null, the default, means UTC, with a `Z`. */
   readonly stampZone: Zone | null;
   /** Whether a date parameter later than the server's clock is accepted, or refused with 400. Default `accept`. */
   readonly futureEnd: 'accept' | 'refuse';
@@ -72,8 +69,8 @@ export interface Readings {
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
   /**
-   * Smallest and largest page size that the server uses. A requested `pageSize` (valid: 1 to 1000) outside this range is replaced by the
-   * nearest bound. Default [1, 1000].
+   * Smallest and largest page size that the server uses. A requested `pageSize` outside this range is replaced by the nearest bound.
+   * Default [1, 1000].
    */
   readonly pageSizes: readonly [least: number, most: number];
   /**
@@ -126,7 +123,7 @@ export interface SandboxOptions {
    * Number of random changes in an account from one drift to the next. Default 0: no drifts.
    *
    * A drift changes the form of the data: a list gets a new field, numbers in a field become text, a record loses its key, or a page
-   * repeats some records. If an added or converted field is chosen again, that field's drift ends instead.
+   * repeats some records.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */
@@ -149,8 +146,8 @@ export interface SandboxOptions {
    */
   readonly totalAgeMs?: number;
   /**
-   * Length, in ms, of the periods in which lists omit a twentieth of their records. The first period begins one minute after the start, and
-   * further ones every ten minutes after that. Default 0: lists omit nothing.
+   * Length, in ms, of the periods in which lists omit a twentieth of their records. They begin one minute after the start, and every ten
+   * minutes after that. Default 0: lists omit nothing.
    */
   readonly wrongIndexMs?: number;
   /**

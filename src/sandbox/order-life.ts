@@ -93,7 +93,7 @@ const LIFE: readonly LifeStep[] = [
 ];
 
 /**
- * Advances an order by one step. An order is paid, packed, shipped and delivered; the package of a club order is first selected and closed.
+ * Advances an order by one step, such as paying, packing, shipping or delivering.
  *
  * @param at Time of the step, as ISO 8601 text.
  * @returns the name of the step, or undefined if the order is complete.

@@ -7,7 +7,7 @@ import { STAGING, Server } from './server.ts';
 
 /**
  * A running sandbox: a server on a port, and the accounts that it serves. Members inherited from {@link SandboxAccount} act on the first
- * account. More accounts exist only if the option `accounts` is set.
+ * account.
  */
 export interface Sandbox extends SandboxAccount {
   /** Base URL of the production API, without the version: the URL of a list is, for example, `${url}/v1/orders`. */

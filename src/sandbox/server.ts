@@ -60,8 +60,8 @@ interface AccountCall {
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
   /**
-   * Returns the account's response, changed by `fault` if there is one. Not called in these cases: the quota refuses the request, a fault
-   * replaces the response as a whole or drops the connection, or the fault `cached` repeats an earlier response.
+   * Returns the account's response, changed by `fault` if there is one. Not called if the quota refuses the request, or if a fault or a
+   * cached response takes the response's place.
    */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }

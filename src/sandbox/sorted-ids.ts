@@ -1,6 +1,6 @@
 /**
- * Maximum number of ids in one block of the sequence. A full block is split. With larger blocks insertions are slower; with smaller blocks
- * the list of blocks is longer.
+ * Maximum number of ids in one block of the sequence. With larger blocks insertions are slower; with smaller blocks the list of blocks is
+ * longer.
  */
 const BLOCK = 1024;
 
@@ -10,8 +10,8 @@ interface Block {
 }
 
 /**
- * Sequence of ids, sorted by a given order. Among a million ids, adding, removing and finding the n-th id take microseconds; an id takes
- * about 4 bytes. The values that determine an id's position may change only while the id is not in the sequence.
+ * Sequence of ids, sorted by a given order. Adding, removing and finding the n-th of a million ids take microseconds. The values that
+ * determine an id's position may change only while the id is not in the sequence.
  */
 export class SortedIds {
   readonly #before: (a: number, b: number) => boolean;

@@ -4,8 +4,8 @@ import { isObject, type JsonValue, type JsonObject } from './resources.ts';
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
   /**
-   * Identity of the part of the order whose status changed: for an edit its `created_at` (followed by `#2` and so on if several edits share
-   * it), for a fulfillment its `fulfillment_id`, otherwise null.
+   * Identity of the part of the order whose status changed: an edit's `created_at` (followed by `#2` and so on if several edits share it),
+   * a fulfillment's `fulfillment_id`, otherwise null.
    */
   readonly subject_id: string | null;
   readonly field: string;
@@ -100,8 +100,8 @@ export function setStatus(order: JsonObject, path: string, value: string | null)
 }
 
 /**
- * Selects one object from a member of an order, which is an object or an array of objects: the one whose field `name` equals `identity`, or
- * the first one if `name` or `identity` is undefined. Returns undefined if there is none.
+ * Selects the object of an order's member (an object or an array of objects) whose field `name` equals `identity`, or the first object if
+ * `name` or `identity` is undefined. Returns undefined if there is none.
  */
 function partOf(
   part: JsonValue | undefined,

@@ -119,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Changes a record. Sets `updated_at` too, if the list has dates and the patch does not change that field. If the patch changes the key
-   * field, the record is still identified by its old key. A function as `patch` receives the record without the effect of drift rules.
+   * Changes a record. Sets `updated_at` too, if the list has dates and the patch does not change that field. A function as `patch` receives
+   * the record without drift.
    *
    * @throws RangeError if there is no such record.
    */
@@ -136,6 +136,7 @@ export class RecordStore {
       if (!own) after.updated_at = new Date(updatedAt).toISOString();
       if (!Number.isNaN(parsed)) updatedAt = parsed;
     }
+    // If the patch changed the key field, the record is still identified by its old key.
     this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
   }
 
@@ -160,8 +161,7 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text for the record until its next change; drift rules (such as added fields) do not alter it. Any valid JSON
-   * is accepted.
+   * Serves exactly this JSON text, which may be any valid JSON, for the record until its next change. Drift rules do not alter it.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -184,9 +184,8 @@ export class RecordStore {
   }
 
   /**
-   * Adds a drift rule. The rule alters the form of a list's records before they are served, for example by an added field. It applies to
-   * every record that is later created or changed. It also applies at once to some existing records, chosen at random: `options.existing`
-   * is their number.
+   * Adds a drift rule, which alters the form of a list's records before they are served. It applies to every record that is later created
+   * or changed, and at once to `options.existing` existing records, chosen at random.
    *
    * @returns a function that removes the rule.
    */
@@ -227,8 +226,8 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, parsed, as it is without drift rules (which add fields, for example). Responses may not show
-   * that version yet. Undefined if the record does not exist or has been deleted, even if responses still show it.
+   * Returns the newest version of a record, parsed and without drift, even if responses do not show it yet. Undefined if the record does
+   * not exist or has been deleted.
    */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
@@ -237,8 +236,7 @@ export class RecordStore {
   }
 
   /**
-   * Whether the newest version of the record, visible or not, has the fields that random changes rely on. False also if there is no such
-   * record, or if it has been deleted and the deletion is not visible yet.
+   * Whether the newest version of the record, visible or not, has the fields that random changes rely on. False if there is no such record.
    */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
@@ -256,8 +254,7 @@ export class RecordStore {
   }
 
   /**
-   * Returns the newest version of a record, even if responses do not show it yet, as JSON text without the alterations by drift
-   * (added fields, for example).
+   * Returns the newest version of a record as JSON text without drift, even if responses do not show it yet.
    *
    * @throws RangeError if there is no such record.
    */

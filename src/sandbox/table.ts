@@ -15,8 +15,8 @@ const RECORD_BYTES = 3_000;
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
- * The records of one list as they are served. Changed and new records are stored as JSON text. All others are generated on demand from a
- * {@link Template} and the record's id and times. Ids count from 0 and are never reused.
+ * The records of one list as they are served. Changed and new records are stored as JSON text; all others are generated on demand. Ids
+ * count from 0 and are never reused.
  */
 export class RecordTable {
   readonly resource: Resource;
@@ -172,11 +172,8 @@ interface Columns {
 }
 
 /**
- * Generates three columns for `count` records: creation time, time of the last change, and template.
- *
- * - Creation times are spread evenly over the three years before `endsAt`, in the order of the ids.
- * - A template determines the time from a record's creation to its last change.
- * - Only templates whose last change is before `endsAt` are chosen. So old records mostly have a longer history than new ones.
+ * Generates three columns for `count` records: creation time, time of the last change, and template. Creation times are spread evenly over
+ * the three years before `endsAt`. A record's template determines the time from its creation to its last change, which is before `endsAt`.
  */
 function makeHistory(
   count: number,

@@ -85,9 +85,8 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms: the beginning of the year 2200. The source record contains this time and
-   * later ones, up to 2299. A template stores each of them as its distance from the creation time. A copy of the record gets the copy's own
-   * creation time plus that distance. No other text of a source record looks like a time in these years.
+   * Creation time of a template's source record, in epoch ms. The record's times lie between 2200 and 2299, and no other text in it looks
+   * like one. A template stores the times as distances from the creation time, so that a copy can have other times.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -107,8 +106,8 @@ interface Fill {
 }
 
 /**
- * Personal fields of a generated record, in groups. Each group is the UTF-8 JSON text of an object without its braces, so that it can be
- * inserted among the members of another object.
+ * Personal fields of a generated record, in groups. Each group is UTF-8 JSON text of an object without its braces, to be inserted among the
+ * members of another object.
  */
 export interface PersonBytes {
   readonly contact: Uint8Array;
@@ -140,14 +139,14 @@ const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
 /**
- * JSON text from which generated records are copied. Each copy has its own values at the placeholders. The text is split at them in
- * advance, so that a copy takes about a microsecond.
+ * JSON text from which generated records are copied, each with other values at the placeholders. The text is split at them in advance, so
+ * that a copy takes about a microsecond.
  */
 export class Template {
   readonly #chunks: readonly TextSegment[];
   /**
-   * Time from a record's creation to the latest date in the template, not counting `updated_at`, in ms. Only records at least this old can
-   * use the template: in a younger record this date would be in the future.
+   * Time in ms from a record's creation to the latest date in the template, not counting `updated_at`. Only records at least this old can
+   * use the template: in a younger record the date would be in the future.
    */
   readonly lifeMs: number;
 

@@ -67,9 +67,8 @@ export class Trade {
   }
 
   /**
-   * Returns a number that makes an account differ from the others, derived from its `seed`. The number is at least 0 and less than 1. It
-   * shifts the index of the account's first customer and the times of the account's random changes. The first account has the sandbox's
-   * seed; its number is 0.
+   * Returns a number, at least 0 and less than 1, that differs between accounts. It is derived from an account's `seed`, and 0 for the
+   * first account. It shifts the account's first customer and the times of its random changes.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
@@ -96,8 +95,8 @@ export class Trade {
   }
 
   /**
-   * Returns a list's templates (generated records, from which further ones are made), which all accounts share. They are created once,
-   * because they take most of the time and memory.
+   * Returns a list's templates (generated records, from which further ones are made). All accounts share them, because creating them takes
+   * most of the time and memory.
    */
   sharedTemplates(resource: Resource): readonly Template[] {
     let made = this.#templates.get(resource);
@@ -107,7 +106,7 @@ export class Trade {
 
   /**
    * Creates the templates of a list: generated records that are copied with other numbers, dates and contact fields. They are sorted by
-   * {@link Template.lifeMs}, the minimum age of a record that is made from a template.
+   * {@link Template.lifeMs}.
    */
   templates(resource: Resource, seed: number): readonly Template[] {
     const at = PLACEHOLDERS.createdAt;
@@ -182,8 +181,8 @@ export class Trade {
   }
 
   /**
-   * Gives a history to the record from which a template is made: makes a random number of random changes to it, up to 30 hours apart, and
-   * sometimes one more, a month or more later.
+   * Gives the source record of a template a history: a random number of random changes, up to 30 hours apart, and sometimes one more, a
+   * month or more later.
    */
   #live(resource: Resource, record: JsonObject, random: Random): void {
     let at = PLACEHOLDERS.createdAt;

@@ -36,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead Fraction (0 to 1) of the interval between two changes that counts as passed already when random changes begin. It differs
-   * between accounts, so that their records do not change at the same moments.
+   * @param lead Fraction (0 to 1) of the first interval between changes that counts as passed already. It differs between accounts, so that
+   * their records do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
@@ -120,19 +120,16 @@ const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
 ];
 
 /**
- * Number of existing records, chosen at random, that show a drift's new or converted field as soon as the drift begins. Each other record
- * shows it from its next change on.
+ * Number of existing records, chosen at random, that show a drift's new or converted field at once. The others show it from their next
+ * change on.
  */
 const EXISTING = 5;
 /** Number of records that appear twice on a page, when {@link RandomDrift} makes a page repeat records. */
 const REPEATED = 3;
 
 /**
- * Simulates drifts: random changes in the form of the API's records. A seed determines the drifts. There are these kinds:
- *
- * - A list gets a new field, or numbers in a field become text. If the chosen field already has a drift, that drift ends instead.
- * - A record is served without its key. This ends the previous drift of this kind in the same list.
- * - A page repeats records. This ends the previous drift of this kind in the same list.
+ * Simulates drifts, which a seed determines: random changes in the form of the API's records. A list gets a new field, numbers in a field
+ * become text, a record is served without its key, or a page repeats records.
  */
 export class RandomDrift {
   readonly #store: RecordStore;

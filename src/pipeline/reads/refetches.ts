@@ -12,8 +12,8 @@ export interface ScheduledRefetch {
 }
 
 /**
- * Maximum number of refetches (requests for single records) that are scheduled for later. If it is too small, more records are read again
- * only by the next poll or sweep. If it is too large, refetches use up much of the quota.
+ * Maximum number of refetches (requests for single records) scheduled for later. If it is too small, more records wait for the next poll or
+ * sweep. If it is too large, refetches use up much of the quota.
  */
 const MAX_SCHEDULED = 100;
 
@@ -49,13 +49,11 @@ export class Refetches {
   }
 
   /**
-   * Requests a record by its key, at once or at the time in `later`. The call is ignored in these cases:
-   *
-   * - A refetch of the key is pending already.
-   * - The record can't be requested by key. A later poll or sweep reads it.
-   * - `later` is given, and `MAX_SCHEDULED` refetches are scheduled already. A later poll or sweep reads the record.
+   * Requests a record by its key, at once or at the time in `later`. Has no effect if a refetch of the key is pending, the record can't be
+   * requested by key, or `later` is given and `MAX_SCHEDULED` refetches are scheduled.
    */
   refetch(key: string, later?: ScheduledRefetch): void {
+    // A record whose refetch is not possible is read by a later poll or sweep.
     if (this.#pending.has(key) || !this.#single.canRequest(key)) return;
     if (later && this.#scheduled >= MAX_SCHEDULED) return;
     this.#pending.add(key);

@@ -21,7 +21,7 @@ export interface ResyncReadsOptions {
   readonly singleLists: readonly string[];
   /**
    * Lane that requests the single records, and that makes a batch of each response. Must have exactly one page slot, so that a record or
-   * page is requested only after the batch before it has been committed or dropped.
+   * page is requested only after the previous batch has been committed or dropped.
    */
   readonly lane: Omit<ReadLane, 'scan' | 'split' | 'settler'>;
   /** Called before the first read for a resync request. */
@@ -30,7 +30,7 @@ export interface ResyncReadsOptions {
 
 /**
  * Reads the records for resync requests (requests to publish records again). An error that concerns only this list, such as a refusal of
- * the API, fails only the resync request during which it occurs.
+ * the API, fails only the current resync request.
  */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, singleLists, lane, onBegin } = options;

@@ -16,9 +16,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles a read: tells the list's logical clock that the response with this span is no longer needed. {@link SingleRecords.request}
-   * calls it for the responses that it does not emit, such as a 404 that could not be verified. The subscriber of `request` has to settle
-   * the reads of the emitted responses.
+   * Settles a read: tells the list's logical clock that the response with this span is no longer needed. Called for the responses that
+   * {@link SingleRecords.request} does not emit. The subscriber of `request` has to settle the reads of the emitted responses.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if the record in its response is not JSON. */
@@ -26,21 +25,17 @@ export interface SingleRecordsOptions {
 }
 
 /**
- * Requests single records of a list, and decides whether a 404 proves that the record does not exist. A 404 may also come from a gateway
- * while the API behind it is replaced. A server may also respond with 404 because it does not accept some character of the key in an
- * address, above all `%2F`.
+ * Requests single records of a list, and decides whether a 404 proves that the record does not exist. A gateway may send a 404 too, and so
+ * may a server that does not accept a character of the key, such as an encoded `/`.
  *
- * Therefore a 404 is checked by another request right after it. This requests a record that is known to exist and whose key has the same
- * special characters. The 404 counts only if the API returns that record.
- *
- * It remains unknown whether the record exists in these cases: the check fails, no record is known that could be requested for it, the API
- * refuses a request (with status 400, for example), or the API responds with invalid JSON.
+ * Therefore a 404 counts only if, right after it, the API returns a record that is known to exist and whose key has the same special
+ * characters.
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
   /**
-   * Witnesses: keys of records that exist, one for each set of special characters ({@link specialCharacters}) that keys contain. A request
-   * for a witness verifies a 404 for another key with the same special characters.
+   * Witnesses: keys of existing records, one for each set of special characters ({@link specialCharacters}). A request for a witness
+   * verifies a 404 for another key with the same special characters.
    */
   readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
@@ -58,8 +53,8 @@ export class SingleRecords {
   }
 
   /**
-   * Requests a record by its key, once `limit` allows the request. Emits once: a response, which is empty if the record does not exist; or
-   * undefined if it is unknown whether the record exists.
+   * Requests a record by its key, once `limit` allows it. Emits the response, empty if the record does not exist; undefined if it is
+   * unknown whether the record exists.
    */
   request(key: string, limit: Limit): Observable<Answer | undefined> {
     const { request, onRefused } = this.#options;
@@ -73,10 +68,7 @@ export class SingleRecords {
     );
   }
 
-  /**
-   * To be called with the records of each response. Remembers the keys of some of them as witnesses: a request for a witness shows whether
-   * a 404 for another key is genuine.
-   */
+  /** Remembers keys of existing records, with which 404s for other keys are verified. To be called with the records of each response. */
   observe(records: PageRecords): void {
     const { one } = this.#options;
     if (one === undefined) return;
@@ -121,8 +113,8 @@ export class SingleRecords {
   }
 
   /**
-   * Requests a witness for a 404: a record that is known to exist and whose key has the same special characters as `key`. Emits whether the
-   * API returns it; false if no such record is known.
+   * Requests a witness: a record that is known to exist and whose key has the same special characters as `key`. Emits whether the API
+   * returns it; false if no such record is known.
    */
   #findsWitness(key: string, limit: Limit): Observable<boolean> {
     const { request, settle } = this.#options;

@@ -26,9 +26,8 @@ export interface SnapshotReadsOptions {
 }
 
 /**
- * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. With
- * `START_FROM`, in a list with dates, it requests only records modified since about that time. If requests with dates are refused, keep
- * failing or return no records, the snapshot begins again with all records.
+ * Reads the list for the initial snapshot, from the stored position to the end. With `START_FROM`, in a list with dates, reads only records
+ * modified since about that time, or all records if such requests fail or return none.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
@@ -37,16 +36,15 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Emits the start of the first poll window, in epoch ms. Emits on subscription if this or an earlier process has read a page of the
-   * snapshot, and again with each page. The window then includes every change made during the snapshot.
+   * Emits the start of the first poll window, in epoch ms, with each page of the snapshot, and on subscription if a page was read before.
+   * The window includes every change made during the snapshot.
    */
   readonly pollStart$: Observable<number> = this.#pollStart$;
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void> = this.#done$;
   /**
-   * Whether the snapshot is a scan of the whole list from the outset: `START_FROM` is not set, or the list has no dates. If false, the
-   * snapshot first requests the window from `START_FROM` on. If requests for that window are refused, keep failing or return no records,
-   * the whole list is scanned after all, but this value stays false.
+   * Whether the snapshot scans the whole list from the outset: `START_FROM` is not set, or the list has no dates. Stays false if requests
+   * with dates prove useless and the whole list is scanned after all.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
@@ -83,14 +81,8 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the records for the initial snapshot. Without `START_FROM`, or if the list has no dates, scans the whole list. Otherwise scans a
-   * window of modification dates that includes the time from `START_FROM` to the present.
-   *
-   * The server may read dates in any time zone. To include all records nevertheless, the window begins earlier than `START_FROM` and ends
-   * two days in the future. Older records are filtered out later.
-   *
-   * Some servers do not support windows that end in the future or begin long ago. If requests for the window are refused, keep failing or
-   * return no records, the whole list is scanned.
+   * Scans the records for the initial snapshot: the whole list or, with `START_FROM` in a list with dates, the window of modification dates
+   * from then on. Scans the whole list after all if requests for the window are refused, keep failing or return no records.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -105,6 +97,8 @@ export class SnapshotReads {
       this.#isWindowUseless = true;
       return lane.scan({}, { onTrouble });
     };
+    // The server may read dates in any time zone, so the window begins earlier than `START_FROM` and ends two days in the future. Older
+    // records are filtered out later. Some servers do not support windows that end in the future or begin long ago: hence `orFullScan`.
     return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
       orFullScan(lane, fullScan),
       concatMap((page) => {
@@ -146,10 +140,10 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the earliest creation time, in epoch ms, with which a record of the snapshot counts as new (event `c` instead of `r`). This is
- * the later of `serverTime` and `since`, the time where polls resume: records created before `since` may have been published after an
- * earlier snapshot. Returns null if the server sends no time: then no record counts as new.
+ * Returns the earliest creation time, in epoch ms, with which a record of the snapshot counts as new (event `c` instead of `r`). Null if
+ * the server sends no time: then no record counts as new.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
+  // Records created before `since`, where polls resume, may have been published after an earlier snapshot.
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);
 }

@@ -6,13 +6,11 @@ import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 /**
- * Returns a function that converts each step of a list's sweeps to a batch. Examples of steps: a page was read, a missing key was
- * requested, the sweep ended. A batch has the records that were read and the keys that were proved absent.
+ * Returns a function that converts the steps of a list's sweeps, such as a page that was read, to batches.
  *
- * @param certifyJobs Called at the end of each sweep. Returns the pending requests for certificates of full scans, which the sweep fulfils.
+ * @param certifyJobs Returns the pending requests for certificates of full scans. Called at the end of each sweep, which fulfils them.
  * @param hold Keeps the read of a page open on the list's logical clock, and returns a function that ends this. While the read is open, the
- * list remembers which records overlapping reads have shown. The sweep does not delete these records. Undefined if records can be requested
- * by key: then a request for a missing key shows whether its record exists.
+ * sweep does not delete records that overlapping reads have shown. Undefined if records can be requested by key.
  */
 export function sweepBatch(
   lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
@@ -20,9 +18,8 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Closes the read of the sweep's newest page, which `hold` has kept open. Called when the next page is read or the sweep ends, and not
-   * when the page is committed, because later steps of kind `absent` refer to the read. Undefined if `hold` is not given or no page has
-   * been read yet.
+   * Closes the read of the sweep's newest page, which `hold` keeps open until the next page is read or the sweep ends. Undefined if `hold`
+   * is not given or no page has been read yet.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
@@ -36,6 +33,7 @@ export function sweepBatch(
     switch (step.kind) {
       case 'page':
         endRead?.();
+        // Remains open when the page is committed, because later steps of kind `absent` refer to the read.
         endRead = hold?.(step.page.answer.span);
         return batch(step, lane.splitAndTellClock(step.page.answer));
       case 'asked': {

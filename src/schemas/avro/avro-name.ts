@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
 /**
- * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro. A `_` put before the name, and the
- * hash appended to a name that is taken, are not counted. JSON names that are valid in Avro may be longer.
+ * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro; a `_` put before it and an appended
+ * hash are not counted. JSON names that are valid in Avro may be longer.
  */
 const MAX_LENGTH = 100;
 
@@ -17,11 +17,8 @@ export function isAvroName(text: string): boolean {
 }
 
 /**
- * Returns a valid Avro name for any text, such as a name in JSON. A text that is a valid name is returned unchanged. Any other text is
- * converted: accents are removed, `_` replaces each character that Avro does not allow, and `_` is put before a leading digit. Examples:
- * `Prix été (€)` becomes `Prix_ete____`, and `2nd` becomes `_2nd`.
- *
- * If the name is taken, a hash is appended. A counter would depend on how many similar names came before.
+ * Returns a valid Avro name for any text, such as a name in JSON. A valid name is returned unchanged. Otherwise accents are removed, and
+ * `_` replaces each character that Avro does not allow: `Prix été (€)` becomes `Prix_ete____`. If the name is taken, a hash is appended.
  *
  * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.
  */
@@ -33,6 +30,7 @@ export function avroName(
   const name = isAvroName(text) ? text : respelled(text);
   for (let round = 0, free = name; ; round++) {
     if (!isTaken(free)) return free;
+    // A counter would depend on how many similar names came before.
     const hash = createHash('sha256').update(round === 0 ? hashed : `${round} ${hashed}`);
     free = `${name}_${hash.digest('hex').slice(0, HASH_LENGTH)}`;
   }
@@ -72,15 +70,12 @@ export interface FieldParent {
 }
 
 /**
- * Returns the names that a new field of a record type can't have:
- *
- * - the names of the record type's fields;
- * - at the root of the schema: `nulls` and `unmapped`, the last two fields of every image;
- * - the properties that every JavaScript object inherits, such as `toString`. If an object lacked a field of that name, avsc would read the
- *   inherited property.
+ * Returns the names that a new field of a record type can't have: those of its fields, of properties that every JavaScript object inherits,
+ * such as `toString`, and, at the root of the schema, `nulls` and `unmapped`.
  */
 export function takenNames({ path, fields }: FieldParent): Set<string> {
   const taken = [
+    // If an object lacked a field of that name, avsc would read the inherited property.
     ...Object.getOwnPropertyNames(Object.prototype),
     ...fields.map(({ name }) => name),
   ];

@@ -46,8 +46,7 @@ export interface LogicalSchema {
   readonly scale?: number;
   /**
    * Whether a `timestamp-millis` field preserves the original text of every time. Default false: a UTC time with a precision of at most ms
-   * is stored as an instant only. So `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`. The text of any other time is always
-   * preserved, in `unmapped`.
+   * is stored as an instant only, so `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`.
    */
   readonly exact?: boolean;
 }
@@ -83,14 +82,11 @@ export function withRecords(
 }
 
 /**
- * Largest integer that avsc decodes exactly from an Avro long. `MIN_LONG` is the smallest. The limits exist because avsc computes in
- * doubles:
- *
- * - It rejects the largest safe integer.
- * - It decodes integers below -2^52 incorrectly, without an error. Zigzag encoding stores a negative `n` as `-2n - 1`, which is beyond the
- *   safe integers then.
+ * Largest integer that avsc decodes exactly from an Avro long; `MIN_LONG` is the smallest. avsc computes in doubles: it rejects the largest
+ * safe integer, and decodes integers below -2^52 incorrectly, without an error.
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
+// Zigzag encoding stores a negative `n` as `-2n - 1`, which is beyond the safe integers for a smaller `n`.
 const MIN_LONG = -(2 ** 52);
 
 export const isInteger = (value: JsonValue, least: number, most: number): boolean =>

@@ -14,8 +14,8 @@ export class EncodingResidue {
    */
   unmapped: Map<string, string> | undefined;
   /**
-   * Whether the record has a member without a field in the schema, and with a value from which the type of a new field can usually be
-   * inferred. It can't be inferred from null or an empty array, for example.
+   * Whether the record has a member without a field in the schema, and a type can usually be inferred from the member's value. It can't be
+   * inferred from null, for example.
    */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
@@ -116,14 +116,14 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, each of which takes some 300 bytes. When there are more, the cache is cleared. If
- * this value is too small, the paths into long arrays are created again for most records.
+ * Maximum number of paths that are cached for a schema, some 300 bytes each. When there are more, the cache is cleared. If it is too small,
+ * the paths into long arrays are created again for most records.
  */
 const MAX_PLACES = 5_000;
 
 /**
- * Cache of JSON Pointers to values in records of one schema, with the sort order and the Avro encoding of each. Images contain the pointers
- * of null values, and most records of a list have nulls at the same pointers.
+ * Cache of JSON Pointers to values in records of one schema, with the sort order and the Avro encoding of each. Most records of a list have
+ * nulls at the same pointers, which images contain.
  */
 export class PathTree {
   #count = 0;
@@ -133,7 +133,7 @@ export class PathTree {
 
   /**
    * Path of a record as a whole (the empty JSON Pointer), through which the paths of its values are reached. Get it once for each record,
-   * before any of its paths: if more than `MAX_PLACES` paths are cached, the getter clears the cache.
+   * before any of its paths: the getter may clear the cache.
    */
   get root(): Place {
     if (this.#count > MAX_PLACES) {

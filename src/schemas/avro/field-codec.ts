@@ -13,13 +13,12 @@ export type AvroValue =
 export interface FieldCodec {
   /**
    * Writes a JSON value, which must not be null. Returns false, with nothing written, if the type can't represent the value exactly. Adds
-   * to `residue` what the written value lacks: nested values that their types can't represent, and details such as the original text of a
-   * time.
+   * to `residue` what the written value lacks, such as the original text of a time.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**
-   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. A type of the kind
-   * `ODD` is one that WebAssembly does not support: its values are always left to `write`.
+   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. Values of a type
+   * of the kind `ODD` are always left to `write`.
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;
@@ -48,8 +47,8 @@ export interface TranscodedField {
 }
 
 /**
- * Writes a JSON value as a field of the type `["null", T]`. JSON null is written as null, and its path is added to `residue`. A value that
- * T can't represent is also written as null, and the value itself is added to `residue`.
+ * Writes a JSON value as a field of the type `["null", T]`. JSON null, or a value that T can't represent, is written as null and noted in
+ * `residue`.
  */
 export function writeNullable(
   codec: FieldCodec,
@@ -71,8 +70,7 @@ export function writeNullable(
 }
 
 /**
- * Writes an item of a JSON array. For null, and for an item that the type can't represent, writes a placeholder, and adds the path of the
- * null or the item itself to `residue`.
+ * Writes an item of a JSON array. For null, or an item that the type can't represent, writes a placeholder and adds a note to `residue`.
  */
 export function writeItem(
   codec: FieldCodec,

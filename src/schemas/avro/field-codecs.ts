@@ -11,8 +11,8 @@ import * as layout from './transcoder/layout.ts';
 const MAX_PRECISION = 18;
 
 /**
- * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Decimals of up to 15 digits are all distinct as
- * doubles; longer ones may not be, and are encoded from their digits.
+ * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Larger ones may not be distinct as doubles, and are
+ * encoded from their digits.
  */
 const MAX_EXACT = 1e15;
 
@@ -126,13 +126,11 @@ const STRING_CODEC: FieldCodec = {
 };
 
 /**
- * Returns the codec of a type that stores a time or a date as an integer. A text is parsed with `parse` first, and with `parseOther` if
- * `parse` returns NaN. If both return NaN, the codec can't encode the text.
+ * Returns the codec of a type that stores a time or a date as an integer. A text that neither parser accepts can't be encoded. The parsers
+ * return NaN for such a text.
  *
- * @param parse Parses texts that need not be stored themselves: `format` restores the same text from the integer, or an equivalent notation
- * that is acceptable in its place. Returns NaN for any other text.
- * @param parseOther Parses texts that must be preserved: the text is stored in `unmapped` beside the integer. Returns NaN for any other
- * text.
+ * @param parse Tried first. Parses texts that `format` restores from the integer, in the same or an equivalent notation.
+ * @param parseOther Parses texts that have to be preserved, and are stored in `unmapped` beside the integer.
  */
 const time = (
   kind: number,

@@ -24,12 +24,11 @@ export const MAX_FIELDS = 500;
  * fields are unchanged. So every version of the schema can read data written with any other.
  *
  * - {@link shapeOf} determines the type of a new field.
- * - A member gets no field if none of its values shows a type. Null and empty values show none.
- * - A member gets no field if its key is longer than 200 UTF-16 code units.
+ * - A member gets no field if its values show no type, or if its key is longer than 200 UTF-16 code units.
  * - Fields are added up to a total of 500 in the schema and of 150 in a nested object. Key fields take precedence, then the most frequent
  *   members.
  *
- * The order of the records and of their keys doesn't matter. A record that needs no new field costs one lookup per key.
+ * The order of the records and of their keys doesn't matter.
  *
  * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
  * @returns `schema` itself if nothing is added.
@@ -144,9 +143,8 @@ interface Growth {
 }
 
 /**
- * Returns the Avro record type `place.record` with new fields, at most `fieldBudget` in total. `place.newMembers` are the members of JSON
- * objects that have no field yet; `admittedMembers` selects those that get one. Nested record types get new fields in the same way. Returns
- * `place.record` itself if no field is added.
+ * Returns the Avro record type `place.record` with fields for its new members and for those of nested record types, at most `fieldBudget`
+ * in total. Returns `place.record` itself if no field is added.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
@@ -171,11 +169,8 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Selects the new members of an object that get a field. A new member has no field in the schema. Returns the inferred type of each
- * selected member by the member's name.
- *
- * Key fields come first, then the most frequent members. The selected members get at most `room` fields in total, including nested ones. A
- * member that needs more fields than are left becomes JSON text, which needs one.
+ * Selects the new members of an object that get a field, and returns their inferred types by the members' names. Key fields come first,
+ * then the most frequent members. The selected members get at most `room` fields in total, including nested ones.
  */
 function admittedMembers(
   place: RecordNode,
@@ -193,6 +188,7 @@ function admittedMembers(
     if (left <= 0) break;
     const shape = (isKey(key) ? keyShape(values) : undefined) ?? shapeOf(values, place.depth);
     if (!shape) continue;
+    // A member that needs more fields than are left becomes JSON text, which needs one.
     const isTooLarge = 1 + fieldsWithin(shape) > left;
     shapes.set(key, isTooLarge ? { kind: 'text' } : shape);
     left -= isTooLarge ? 1 : 1 + fieldsWithin(shape);
@@ -216,8 +212,8 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 }
 
 /**
- * Returns a nullable Avro field for each new member of a JSON object, sorted by the member's name. The Avro names of these fields differ
- * from those that the parent record type already has.
+ * Returns a nullable Avro field for each new member of a JSON object, sorted by the member's name. The fields get Avro names that are not
+ * taken yet.
  *
  * @param shapes Inferred type of each new member, by the member's name.
  * @param place The record type that gets the fields.

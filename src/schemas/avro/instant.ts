@@ -9,8 +9,8 @@ const INSTANT_TEXT_LENGTH = 24;
 const DATE_TEXT_LENGTH = 10;
 
 /**
- * Parses a UTC time in ISO 8601 with a precision of at most ms, such as `2024-05-01T12:34:56.789Z`, to epoch ms. Seconds and fraction are
- * optional, and `+00:00` may replace `Z`. Returns NaN for any other text, and for a time that doesn't exist.
+ * Parses a UTC time in ISO 8601 with a precision of at most ms, such as `2024-05-01T12:34:56.789Z`, to epoch ms. Returns NaN for any other
+ * text, and for a time that doesn't exist.
  */
 export function utcMillis(text: string): number {
   const bytes = Buffer.from(text);
@@ -34,9 +34,8 @@ function endsInZero(bytes: Uint8Array, to: number): boolean {
 const ZERO_ZONE = Buffer.from('+00:00');
 
 /**
- * Parses a date and time in a notation like `2024-05-01T12:34:56.789+02:00` to epoch ms. Seconds, fraction and zone are optional. A time
- * without a zone is read as UTC, and a fraction is truncated to ms. A space or `t` may replace `T`. Returns NaN for any other text, and for
- * a time that doesn't exist.
+ * Parses a date and time in a notation like `2024-05-01T12:34:56.789+02:00` to epoch ms. Seconds, fraction and zone are optional; a time
+ * without a zone is read as UTC. Returns NaN for any other text, and for a time that doesn't exist.
  */
 export function zonedMillis(text: string): number {
   const match = ZONED.exec(text);
@@ -60,8 +59,8 @@ export function instantOf(record: JsonObject, field: string): number | null {
 }
 
 /**
- * Reads the JSON value at a cursor as an ISO 8601 time or date, in epoch ms, as {@link instantOf} does; null if it isn't one. The value
- * must be valid JSON. The cursor's position after the call is unspecified.
+ * Reads the JSON value at a cursor as an ISO 8601 time or date, in epoch ms; null if it isn't one. The value must be valid JSON. The
+ * cursor's position after the call is unspecified.
  */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
@@ -70,13 +69,11 @@ export function instantAt(source: JsonCursor): number | null {
   return instantIn(source.value());
 }
 
-/**
- * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other value. (`Date.parse` would assume the
- * machine's time zone if none is given.)
- */
+/** Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC, to epoch ms; null for any other value. */
 export function instantIn(text: JsonValue | undefined): number | null {
   if (typeof text !== 'string') return null;
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
+  // Not `Date.parse`, which assumes the machine's time zone if none is given.
   return orNull(utcMillis(text)) ?? orNull(zonedMillis(text));
 }
 

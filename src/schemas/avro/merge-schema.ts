@@ -3,11 +3,8 @@ import { isUnion, jsonName, withRecords } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 
 /**
- * Returns `base` with each field that `described` has and `base` lacks, at any depth. New fields follow the existing ones, in the order of
- * `described`; at the root they precede `nulls` and `unmapped`. Existing fields keep their types, and new fields default to null, so `base`
- * and the returned schema can each read data written with the other.
- *
- * Fields are matched by their names in JSON. A new field or record type whose Avro name is taken gets another name, as in `growSchema`.
+ * Returns `base` with each field that `described` has and `base` lacks, at any depth. Fields are matched by their names in JSON. Existing
+ * fields keep their types, and new fields default to null, so `base` and the returned schema can each read data written with the other.
  *
  * @param base A schema of record images from the registry.
  * @param described A schema of images of the same resource.
@@ -21,8 +18,8 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
 }
 
 /**
- * Adds to the fields of a record type those fields of `described` that it lacks, also within nested record types, and returns the result.
- * Returns `place.fields` itself if no field is lacking.
+ * Returns a record type's fields with those fields of `described` that it lacks, also within nested record types. Returns `place.fields`
+ * itself if no field is lacking.
  */
 function filledUp(
   place: FieldParent,
@@ -43,8 +40,8 @@ function filledUp(
 }
 
 /**
- * Returns `type` with the fields added that only `described` has. Both have to be record types, or arrays of records nested equally deep;
- * either may be nullable. Returns `type` itself if they are of other kinds, or if no field is lacking.
+ * Returns `type` with the fields added that only `described` has, if both are record types or arrays of records nested equally deep.
+ * Otherwise, or if no field is lacking, returns `type` itself.
  */
 function grownType(
   type: AvroType,
@@ -70,8 +67,8 @@ function grownType(
 }
 
 /**
- * Returns the fields to add to a record type: those of `lacking`, which the described schema has and the record type does not have. Each
- * has the default null, and another Avro name if its own is taken.
+ * Returns the fields of `lacking` in the form in which they are added to a record type: with the default null, and another Avro name if a
+ * field's name is taken.
  */
 function addedFields(
   lacking: readonly FieldSchema[],

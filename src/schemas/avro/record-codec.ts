@@ -27,13 +27,13 @@ export interface Transcoded {
   /** Index of the page's first byte after the record. */
   readonly end: number;
   /**
-   * The requested fields ({@link WantedFields.values}) with their values; fields that the record or the schema lacks are left out. If the
-   * record could not be transcoded and was parsed instead: all members of the record.
+   * The requested fields ({@link WantedFields.values}) that the record and the schema have, with their values. If the record could not be
+   * transcoded and was parsed instead: all members of the record.
    */
   readonly fields: JsonObject;
   /**
-   * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. A time is null if the record lacks the field or
-   * the field's value is no time. It may also be null if the schema lacks the field.
+   * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. Null if the record lacks the field or its value
+   * is no time; may be null if the schema lacks the field.
    */
   readonly instants: readonly (number | null)[];
 }
@@ -44,14 +44,12 @@ const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
 /**
- * Converts the API's JSON to record images in Avro, and back. The schema of the images is a record of nullable fields that ends with
- * `nulls` (array of string) and `unmapped` (map of string). Fields may be boolean, int, long, double, string, `decimal`,
- * `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of these.
+ * Converts the API's JSON to record images in Avro, and back. No value is dropped: a value that its field can't represent exactly, or that
+ * has no field, is stored in `unmapped` as JSON text.
  *
- * No value is dropped: a value that its field can't represent exactly, or that has no field, is stored in `unmapped` as JSON text. In an
- * array, a placeholder stands at the index of such a value.
- *
- * The only state between calls is the output buffer, cached paths and the transcoder.
+ * The schema of the images is a record of nullable fields that ends with `nulls` (array of string) and `unmapped` (map of string). Fields
+ * may be boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of
+ * these.
  */
 export class RecordCodec {
   /** The schema that the codec was made from. */
@@ -67,8 +65,8 @@ export class RecordCodec {
   /**
    * Creates the codec of a schema of images.
    *
-   * @throws TypeError if the schema does not end with the fields `nulls` and `unmapped`, if the type or the name of a field is not
-   * supported, or if two fields have the same name in JSON.
+   * @throws TypeError if the schema does not end with the fields `nulls` and `unmapped`, a field's type or name is not supported, or two
+   * fields have the same name in JSON.
    */
   constructor(schema: RecordSchema) {
     const [nulls, unmapped] = schema.fields.slice(-2);
@@ -83,8 +81,7 @@ export class RecordCodec {
   }
 
   /**
-   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
-   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`.
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys.
    *
    * @param onUnknown Called if the schema has no field for a member of the record. Not called for a member whose value shows no type, such
    * as null.
@@ -158,9 +155,8 @@ export class RecordCodec {
   }
 
   /**
-   * Completes the image (encoded record) in the output, which has only the typed fields so far, and returns it. Appends the last two
-   * fields: `nulls` (where the API sent null) and `unmapped` (values that the typed fields can't hold). Calls `onUnknown` if
-   * {@link EncodingResidue.hasUnknown} is true for the record: the schema may need a new field.
+   * Appends the last two fields, `nulls` and `unmapped`, to the image (encoded record) in the output, and returns the image. Calls
+   * `onUnknown` if the schema may need a new field.
    */
   #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
     const out = this.#out;

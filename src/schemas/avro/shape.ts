@@ -18,7 +18,7 @@ const MAX_DEPTH = 10;
 
 /**
  * Maximum number of fields, including nested ones, inferred for an object within a record. An object with more fields is probably a map
- * with arbitrary keys: it becomes JSON text, or the member that has most of the fields does (see {@link shapeOf}).
+ * with arbitrary keys, and it or its largest member becomes JSON text (see {@link shapeOf}).
  */
 export const MAX_PART_FIELDS = 150;
 
@@ -37,16 +37,13 @@ const INSTANT: Shape = {
 };
 
 /**
- * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter.
- *
- * Values that no type represents are ignored: null, empty arrays and objects, {@link JsonNumber}s, -0, and strings with lone surrogates.
- * Returns undefined if no values are left. Also returns undefined if the values left show no type, for example arrays that contain only
- * nulls.
+ * Infers the shape (the type of a field) that fits most of the values, whose order doesn't matter. Values that no type represents, such as
+ * null, empty objects and -0, are ignored. Undefined if the other values show no type.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
- * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. There is one exception: if one member
- *   has more than half of these fields, and the rest are few enough, only this member becomes JSON text.
+ * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. If one member has more than half of
+ *   the fields and the rest are few enough, only this member does.
  * - An object or array deeper than {@link MAX_DEPTH} becomes JSON text. So does an array whose items would be JSON text.
  *
  * @param depth Number of objects and arrays that enclose the values, including the record itself.
@@ -61,8 +58,8 @@ export function shapeOf(values: readonly JsonValue[], depth: number): Shape | un
 }
 
 /**
- * Infers the shape of a key field from the most frequent kind of its values: strings, numbers or booleans. Other values are disregarded.
- * Numbers become `long` if all of them are longs, otherwise `double`. Undefined if there are no such values.
+ * Infers the shape of a key field from the most frequent kind of its values: strings, numbers or booleans. Numbers become `long` if all of
+ * them are longs, otherwise `double`. Undefined if there are no such values.
  */
 export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   return firstShape(values, (kind, same) => {
@@ -84,8 +81,8 @@ const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
 /**
- * Returns the shape of the largest group of values for which `shapeOfKind` infers one; undefined if there is no such group. The values are
- * grouped by kind: object, array, string, number, boolean.
+ * Groups the values by kind (object, array, string, number, boolean), and returns the shape of the largest group for which `shapeOfKind`
+ * infers one; undefined if there is no such group.
  */
 function firstShape(
   values: readonly JsonValue[],
@@ -103,10 +100,7 @@ function firstShape(
   return undefined;
 }
 
-/**
- * Whether {@link shapeOf} takes a value into account. True does not mean that a type can be inferred from the value: an array of nulls is
- * taken into account, but has no type.
- */
+/** Whether {@link shapeOf} takes a value into account. That does not mean that the value shows a type: an array of nulls does not. */
 export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }
@@ -169,8 +163,8 @@ function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
 }
 
 /**
- * Adds `value` to the values that are collected for the member name `key`, to infer the type of an Avro field from them. Ignored: null,
- * undefined, and values of a name that can't become a field, because it is too long or has lone surrogates, which Avro can't represent.
+ * Adds `value` to the values that are collected for the member name `key`, from which the type of a field is inferred. Ignores null,
+ * undefined, and a name that can't become a field.
  */
 export function noteValue(
   values: Map<string, JsonValue[]>,
@@ -180,5 +174,6 @@ export function noteValue(
   if (value === null || value === undefined) return;
   const known = values.get(key);
   if (known) known.push(value);
+  // Avro can't represent lone surrogates.
   else if (key.length <= MAX_KEY_LENGTH && key.isWellFormed()) values.set(key, [value]);
 }

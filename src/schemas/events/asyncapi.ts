@@ -37,8 +37,8 @@ const cloudEvent = (schema: RecordSchema) => ({
 });
 
 /**
- * Returns an AsyncAPI 3.0 document that describes the topics of lists, of status changes and of dead letters. Each topic has a channel and
- * a send operation. For a list whose schema is not registered yet, the message has no payload schema.
+ * Returns an AsyncAPI 3.0 document that describes the topics of lists, of status changes and of dead letters. The message of a list whose
+ * schema is not registered yet has no payload schema.
  */
 export function asyncApiDocument(options: AsyncApiOptions): object {
   const { prefix, lists, version, brokers, isTls, registryUrl, schemasOf } = options;

@@ -31,7 +31,7 @@ export interface Certificate extends TallyText {
    */
   readonly began_at: number;
   /**
-   * When the last page of the full scan was requested, in epoch ms by the server's `Date`. If the server sends none: when the last page was
+   * When the last page of the full scan was requested, in epoch ms by the server's `Date`. If the server sends none: when that page was
    * processed, by the local clock.
    */
   readonly ended_at: number;

@@ -32,8 +32,8 @@ export interface EventSource {
   /** The account's topic prefix. Empty if the schema version of the event lacks the field `db`. */
   readonly db: string;
   /**
-   * Name of the event's list, equal to `resource`. Transforms of Debezium and Iceberg read it under this field name. Empty if the schema
-   * version of the event lacks the field `table`.
+   * Name of the event's list, equal to `resource`, for transforms of Debezium and Iceberg, which read it under this name. Empty if the
+   * schema version of the event lacks the field `table`.
    */
   readonly table: string;
 }
@@ -44,8 +44,8 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`. Empty unless `op` is `u`. Elements of an array are named by the value of
-   * the field that identifies them, if there is one, and not by index: `lines[L-12].status`.
+   * Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. Elements of an array are named by the field
+   * that identifies them, if there is one: `lines[L-12].status`.
    */
   readonly changed: readonly string[];
   readonly source: EventSource;
@@ -174,10 +174,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   return new EnvelopeCodec(schema);
 }
 
-/**
- * Encodes and decodes the change events of one resource, for one schema of its images (the records before and after a change). The only
- * state between calls is the output buffer.
- */
+/** Encodes and decodes the change events of one resource, for one schema of its images (the records before and after a change). */
 export class EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
@@ -185,7 +182,7 @@ export class EnvelopeCodec {
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
   /**
-   * Avro type with which {@link EnvelopeCodec.images} decodes the fields after `before` and `after`. It has only the fields `op` and
+   * Avro type with which {@link EnvelopeCodec.images} decodes the fields after `before` and `after`. It has only `op` and
    * `source.sequence`, because decoding all fields would create many unused strings.
    */
   readonly #brief: avro.Type;
@@ -243,14 +240,12 @@ export class EnvelopeCodec {
     return { before, after, op, sequence: source.sequence };
   }
 
-  /**
-   * Appends the event to what the output buffer already contains, and returns a copy of all these bytes. The encoded images are copied
-   * unchanged: Avro encodes a record as the concatenation of its fields.
-   */
+  /** Appends the event to what the output buffer already contains, and returns a copy of all these bytes. */
   #write({ before, after, op, ts_ms, changed, source }: ChangeEvent<Uint8Array>): Buffer {
     const out = this.#out;
     for (const image of [before, after]) {
       out.byte(image ? VALUE_BRANCH : NULL_BRANCH);
+      // Copied unchanged: Avro encodes a record as the concatenation of its fields.
       if (image) out.raw(image);
     }
     // Paths contain names of members, which may have lone surrogates: U+FFFD replaces them.
@@ -313,8 +308,8 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
 }
 
 /**
- * Maximum number of cached event codecs, one for each schema version of a list; at least the newest half is retained. If it is too small,
- * codecs are compiled repeatedly. If it is too large, they take memory.
+ * Maximum number of cached event codecs, one for each schema version of a list. If it is too small, codecs are compiled repeatedly. If it
+ * is too large, they take memory.
  */
 const MAX_REMEMBERED = 200;
 
@@ -338,21 +333,17 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  * Returns the record in an event as JSON text with the content that the API sent. The record is `after`, or `before` if `after` is null.
  * Returns null if both images are null.
  *
- * Every number has its original value, even `-0`, `1e400` and 64-bit ids, which `JSON.stringify` would change. Its notation may differ:
- * `1.5` for `1.50`. Members that are null remain null, and absent members remain absent. The order of the keys is unspecified.
+ * Every number has its original value, even `-0`, `1e400` and 64-bit ids, but maybe another notation. Null members remain null, and absent
+ * members remain absent. The order of the keys is unspecified.
  *
  * @param event An event as `EnvelopeCodec.decode` returns it, whose images are JSON.
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record in an event that was decoded with avsc, as JSON text. This is the record after the change or, for a deletion, the
- * record before it. Returns null if the event has neither.
+ * Returns the record in an event that was decoded with avsc, as JSON text with the content that the API sent. The record is `after`, or
+ * `before` if `after` is null. Returns null if both images are null. The order of the keys is unspecified.
  *
- * The content is what the API sent: the fields have their JSON names in place of their Avro names, and the images' `nulls` and `unmapped`
- * are applied. The order of the keys is unspecified.
- *
- * @param event An event decoded by an avsc type that was made from `schema` with avsc's default options: logical types are left as numbers
- * and bytes.
+ * @param event An event decoded by an avsc type that was made from `schema` with avsc's default options.
  * @param schema The schema of the event, parsed from the registry's text: avsc's own `type.schema()` lacks the fields' JSON names. The
  * schema is compiled at the first call, so pass the same object every time.
  * @throws TypeError when `schema` is not an event schema.

@@ -13,11 +13,11 @@ const TWO_TO_32 = 2 ** 32;
  * Count and digest of a set of live keys (keys whose newest event is not a deletion).
  *
  * The digest is a sum, modulo 2^64, with one summand for each key: the first 8 bytes (big-endian) of a SHA-256 hash. The input of the hash
- * is the key's UTF-8 text, 0x0A, and the decimal `sequence` of the key's newest event. A sum does not depend on the order of the keys, so
- * an event updates the digest without the other keys. The sum is stored as two 32-bit halves, which is much faster than BigInt.
+ * is the key's UTF-8 text, 0x0A, and the decimal `sequence` of the key's newest event. An event updates the digest without the other keys.
  */
 export class KeyTally {
   #records = 0;
+  // The digest as two 32-bit halves, which are much faster than BigInt.
   #high = 0;
   #low = 0;
 

@@ -13,7 +13,7 @@ export const RESULT_NOTES = 4;
 
 /**
  * Address, in WebAssembly's memory, of the path from the record to the value that is being read. Each step of the path is one integer: the
- * type id of a field, or `~index`, which is negative, for an item of an array.
+ * type id of a field, or `~index` (negative) for an item of an array.
  */
 export const STEPS = 1_024;
 /** Maximum nesting depth of a value that WebAssembly encodes, in steps of its path; deeper values are left to JavaScript. */
@@ -27,8 +27,8 @@ export const PROGRAM = 4_096;
  */
 export const NOTES = 2 * WASM_PAGE;
 /**
- * Address, in WebAssembly's memory, of the output: the fields of the record in Avro. In place of each value that JavaScript has to encode,
- * the output has one placeholder byte, a hole.
+ * Address, in WebAssembly's memory, of the output: the fields of the record in Avro, with one placeholder byte, a hole, for each value that
+ * JavaScript has to encode.
  */
 export const OUT = 3 * WASM_PAGE;
 /** Address of the input window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
@@ -61,38 +61,33 @@ export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the number of the record's fields is stored. After that number
- * the entry stores the addresses of five integer arrays ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and then, from
- * {@link RECORD_FIELDS} on, an entry for the type of each field.
+ * Byte offset, within a record type's entry in the compiled schema, of the number of fields. The addresses of five integer arrays follow it
+ * and then, from {@link RECORD_FIELDS} on, an entry for the type of each field.
  */
 export const RECORD_COUNT = 0;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array predicts the
- * order of an object's members. Element `k` is the index of the field that is expected after field `k`: the one that followed it last time
- * or, at first, the next one in the schema. The last element is the index of the field that is expected first.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array that predicts the order of an object's
+ * members. Element `k` is the index of the field expected after field `k`; the last element, that of the field expected first.
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array has one element
- * for each field: the address in the input window at which the field's value begins in the object that was read last, or 0 if that object
- * lacks the field.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, the array has the address
+ * of the field's value in the object that was read last, or 0 if that object lacks the field.
  */
 export const RECORD_VALUES = 8;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array lists the indexes
- * of the fields that were written to the output, in the order in which they were written. A field that was first written as null and later
- * with its value is listed twice.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. The array lists the indexes of the fields
+ * in the order in which they were written to the output. A field written first as null and later with its value is listed twice.
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array runs parallel to
- * the one at {@link RECORD_WRITTEN}: for each field listed there, it has the address at which the output of that field begins.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field listed in the array at
+ * {@link RECORD_WRITTEN}, it has the address at which the field's output begins.
  */
 export const RECORD_BEGINS = 16;
 /**
- * Byte offset, within a record type's entry in the compiled schema, at which the address of an array is stored. The array has one element
- * for each field: a pointer to the element of the array at {@link RECORD_BEGINS} that says where the field's output begins. If the field
- * was written twice, the pointer leads to the element for the second output.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, it has a pointer to the
+ * element of the array at {@link RECORD_BEGINS} for the field's last output.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
@@ -122,18 +117,18 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset of an integer within a note (the transcoder's message to JavaScript about one value). The integer is the position in the
- * output at which the transcoder wrote null ({@link NOTE_NULL}) or a placeholder byte ({@link NOTE_HOLE}) for the value.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the position in the output at which null or a
+ * placeholder byte stands for the value.
  */
 export const NOTE_OUT = 4;
 /**
  * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address at which the value begins in the input
- * window (the part of the page in WebAssembly's memory). In a NOTE_UNKNOWN it is the address at which the member's name begins.
+ * window; in a {@link NOTE_UNKNOWN}, at which the member's name begins.
  */
 export const NOTE_FROM = 8;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address of the byte after the value, in the input
- * window (the part of the page in WebAssembly's memory). In a NOTE_UNKNOWN it is the byte after the member's value.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address of the byte after the value in the input
+ * window (the part of the page in WebAssembly's memory).
  */
 export const NOTE_TO = 12;
 /**
@@ -147,15 +142,15 @@ export const NOTE_OF = 16;
 /** Byte offset, in a note (the transcoder's message to JavaScript about one value), of the path's number of steps. */
 export const NOTE_DEPTH = 20;
 /**
- * Byte offset, in a note (a message about one value, from WebAssembly to JavaScript), of the path to the value. Each step of the path is an
- * integer as in {@link STEPS}. In a {@link NOTE_UNKNOWN}, the path leads to the object that has the unknown member.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the path to the value, with steps as in
+ * {@link STEPS}. In a {@link NOTE_UNKNOWN}, the path leads to the object that has the unknown member.
  */
 export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
 /**
- * Kind of a note about a value that WebAssembly did not encode and left to JavaScript. In the output, one byte (a hole) stands for the
- * value and, if the value belongs to a field, for the union branch before it.
+ * Kind of a note about a value that WebAssembly left to JavaScript. In the output, one byte (a hole) stands for the value, including the
+ * union branch of a field.
  */
 export const NOTE_HOLE = 1;
 /**

@@ -51,8 +51,8 @@ export class RecordTranscoder {
 
   /**
    * Encodes the fields of the object at the cursor into `out`, and moves the cursor to the end of the object. Adds to `residue` the values
-   * that the fields can't represent. Returns false if the object can't be encoded in this way, or isn't JSON: then the caller has to parse
-   * the whole object. After false or an error, cursor, output and residue must not be used.
+   * that the fields can't represent. Returns false if the caller has to parse the whole object instead. After false or an error, cursor,
+   * output and residue must not be used.
    *
    * @throws SyntaxError in some of the cases in which the object isn't JSON.
    */
@@ -82,8 +82,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the index in the page at which the value of a field begins, for the record that {@link read} encoded last; -1 if the record or
-   * the schema lacks the field. Call it before any transcoder of the process reads another record: all transcoders share one memory.
+   * Returns the index in the page at which a field's value begins in the record that {@link read} encoded last; -1 if the record or the
+   * schema lacks the field. Call it before any transcoder of the process reads another record: they share one memory.
    *
    * @param name The field's name in JSON.
    */
@@ -95,8 +95,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Parses and encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if the
-   * value does not end where WebAssembly found its end: then the whole record has to be parsed.
+   * Encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if the whole
+   * record has to be parsed: the value does not end where WebAssembly found its end.
    */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
@@ -110,9 +110,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds a record's unknown members to `residue`, the values that no Avro field can hold. Unknown members are those for which the schema
-   * has no field. `unknown` has the address of a note for each of them; the note says where the member is in `source`. Returns false if a
-   * name occurs twice or a member can't be read alone: then the whole record has to be parsed.
+   * Adds a record's unknown members, for which the schema has no field, to `residue`. `unknown` has the addresses of the members' notes.
+   * Returns false if the whole record has to be parsed, for example because a name occurs twice.
    */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
@@ -125,9 +124,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Adds an unknown member to `residue`, the values that no Avro field can hold, and returns the member's name. An unknown member is one
-   * for which the schema has no field. `note`, a message of the WebAssembly transcoder, says where the member is in `source`. Returns
-   * undefined if the member can't be read alone: then the whole record has to be parsed.
+   * Adds an unknown member, for which the schema has no field, to `residue`, and returns the member's name. `note` says where the member is
+   * in `source`. Returns undefined if the member can't be read alone.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
@@ -142,8 +140,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the first `count` steps of the path that a note contains, as a path that begins at the record's root `record`. `note` is the
-   * address of the note (a message of the WebAssembly transcoder about one value).
+   * Returns the first `count` steps of the path in a note, as a path from the record's root `record`. `note` is the address of the note (a
+   * message of the WebAssembly transcoder about one value).
    */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
@@ -170,18 +168,15 @@ function hasEnded(source: JsonCursor, note: number): boolean {
 }
 
 /**
- * Compares two notes, given by their addresses, by the position in the output where their values belong. A note describes a value that
- * WebAssembly left to JavaScript. Notes are created in the order of the values in the JSON, which may differ from the order of the schema.
+ * Compares two notes, given by their addresses, by the position in the output where their values belong. Notes are created in the order of
+ * the JSON, which may differ from the order of the schema.
  */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /**
- * Type of the values of a field or of the items of an array.
- *
- * - `codec` encodes the values that WebAssembly has left to JavaScript.
- * - `step` is the field's name as a step of a JSON Pointer, such as `/price`. For the items of an array it is empty: their index is the
- *   step.
+ * Type of the values of a field or of the items of an array. `codec` encodes the values that WebAssembly has left to JavaScript. `step` is
+ * the field's step in a JSON Pointer, such as `/price`, and is empty for items.
  */
 type ValueType = Pick<TranscodedField, 'codec' | 'step'>;
 
@@ -190,8 +185,8 @@ const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
 /**
- * A schema in the binary form that `wasm/transcode.ts` reads. Its parts are written one after another, from low to high addresses. If the
- * program does not fit into the available memory, its size is still counted, but nothing is written beyond the end.
+ * A schema in the binary form that `wasm/transcode.ts` reads. If it does not fit into the available memory, its size is still counted, but
+ * nothing is written beyond the end.
  */
 class Program {
   bytes = Buffer.alloc(ROOM);
@@ -279,8 +274,7 @@ interface Exports {
 
 /**
  * Size in bytes of the last section of the input window (the part of a page that is in the memory of WebAssembly). A record that begins in
- * this section may extend beyond the window. The window is therefore moved to the beginning of such a record before the record is
- * transcoded. It is not moved if it already reaches the end of the page.
+ * this section may extend beyond the window, which is therefore moved to that record first.
  */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;

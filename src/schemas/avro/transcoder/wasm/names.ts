@@ -7,15 +7,15 @@ export function fieldOf(record: i32, nth: i32): i32 {
 }
 
 /**
- * Reads a member's name and the colon after it. Returns the index of the field with this name. Returns -1, with nothing read, if there is
- * no such field.
+ * Reads a member's name and the colon after it. Returns the index of the field with this name; -1, with nothing read, if there is no such
+ * field.
  *
  * @param record Address of the record type's entry in the compiled schema.
- * @param previous Index of the field that was read last from the object; for the object's first field, the number of fields. The field that
- * followed `previous` most recently is tried first.
+ * @param previous Index of the field that was read last from the object; for the object's first field, the number of fields.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);
+  // The field that followed `previous` most recently is tried first.
   const follower = load<i32>(record, RECORD_FOLLOWERS) + (previous << 2);
   const expected = load<i32>(follower);
   if (expected < count && takesName(fieldOf(record, expected))) return expected;

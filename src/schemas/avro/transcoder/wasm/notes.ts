@@ -19,23 +19,22 @@ import {
 import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
 /**
- * Highest address at which a note (a message to JavaScript about a value) may begin. Even the longest note, whose path has
- * {@link MAX_DEPTH} steps, then ends before the address at which the output begins.
+ * Highest address at which a note (a message to JavaScript about a value) may begin, so that even the longest note ends before the output.
  */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /**
- * Adds a note that the value at the read position, which belongs to a field, is null; `end` is the address after the value. Returns false
- * if there is no space for a note.
+ * Adds a note that the value of a field, at the read position, is null; `end` is the address after the value. Returns false if there is no
+ * space for a note.
  */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
 }
 
 /**
- * Skips the value at the read position, so that JavaScript encodes it: writes one placeholder byte to the output and adds a note about the
- * value. `type` is the address of the value's type. Returns false, with nothing written, if the value does not end in the input window or
- * there is no space for a note.
+ * Skips the value at the read position, so that JavaScript encodes it: writes a placeholder byte to the output and adds a note. `type` is
+ * the address of the value's type. Returns false, with nothing written, if the value does not end in the input window or there is no space
+ * for a note.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -46,12 +45,8 @@ export function leaveHole(type: i32): bool {
 }
 
 /**
- * Skips the member at the read position and adds a note about it. The schema has no field for this member. `object` is the address of the
- * object that contains the member. Returns false if JavaScript has to parse the whole object, for one of these reasons:
- *
- * - The member's name contains an escape.
- * - The member is malformed, or does not end in the input window.
- * - There is no space for a note.
+ * Skips the member at the read position, for which the schema has no field, and adds a note about it. `object` is the address of the object
+ * that contains the member. Returns false if JavaScript has to parse the whole object.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
@@ -72,9 +67,8 @@ export function noteUnknown(object: i32): bool {
 }
 
 /**
- * Corrects the output offsets in notes after a part of the Avro output was moved. Before the move, the part occupied the addresses from
- * `from` to `to - 1`. It was moved by `bytes` (negative: towards the start). Adds `bytes` to the offset in each note about a value in the
- * part. Notes at addresses before `first` are not changed.
+ * Corrects the output offsets in notes after the output from address `from` to `to - 1` was moved by `bytes` (negative: towards the start).
+ * Notes at addresses before `first` are not changed.
  */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {

@@ -50,8 +50,8 @@ const E: u8 = 0x65;
 if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
- * Transcodes the object at the address `start` of the input window; `record` is the address of its record type's entry in the program.
- * Returns the address after the object; 0 if it can't be transcoded, or doesn't end in the input window.
+ * Transcodes the object at the address `start` of the input window. `record` is the address of its record type's entry in the program.
+ * Returns the address after the object; 0 if the object can't be transcoded.
  */
 export function transcode(start: i32, record: i32): i32 {
   Here.at = start;
@@ -65,9 +65,8 @@ export function transcode(start: i32, record: i32): i32 {
 }
 
 /**
- * Reads a JSON object and writes it as an Avro record. If the order of the members differs from that of the schema's fields, the fields are
- * rearranged at the end. Returns false if the object can't be transcoded, for example because a name occurs twice or the output is full;
- * the read and write positions are unspecified then.
+ * Reads a JSON object and writes it as an Avro record, with the fields in the schema's order. Returns false if the object can't be
+ * transcoded; the read and write positions are unspecified then.
  */
 function readRecord(record: i32): bool {
   const start = Here.at;
@@ -110,9 +109,8 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores that the output of a field begins at the current write position. `record` is the address of the record type's entry in the
- * compiled schema, and `field` is the field's index in that record type. `nth` is the number of fields that precede it in the record's
- * output.
+ * Stores that the output of a field begins at the current write position. `field` is the field's index in the record type at address
+ * `record`. `nth` is the number of fields that precede it in the output.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
@@ -125,9 +123,9 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
 }
 
 /**
- * Brings the output of a record into the order of the schema's fields. `record` is the address of the record type, `written` the number of
- * fields in the output. If the output has a field twice, its second value is used. The notes (messages to JavaScript about values) from
- * address `notes` on are adjusted. Returns false if the output has no space for the rearranged copy.
+ * Brings the output of a record into the order of the schema's fields, and adjusts the notes from address `notes` on. `written` is the
+ * number of fields in the output. If a field is there twice, its second value is used. Returns false if the output has no space for the
+ * rearranged copy.
  */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);
@@ -180,8 +178,8 @@ function readArray(items: i32): bool {
 }
 
 /**
- * Writes the number of an array's items (`count`) to the output, before the items. One byte is reserved for the number, at the address
- * `place`. If the number takes more bytes, the items are moved. Then the output offsets in the notes from address `notes` on are adjusted.
+ * Writes the number of an array's items before the items, at the address `place`, where one byte is reserved. If the number takes more
+ * bytes, moves the items and adjusts the notes from address `notes` on.
  */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;
@@ -195,8 +193,8 @@ function putCount(place: i32, count: i32, notes: i32): void {
 }
 
 /**
- * Encodes the value of a field: writes the union branch and the value. If WebAssembly can't encode the value, adds a note (a message to
- * JavaScript, which then encodes it). Returns false if the value does not end in the input window or there is no space for a note.
+ * Encodes the value of a field: writes the union branch and the value, or adds a note so that JavaScript encodes it. Returns false if the
+ * value does not end in the input window or there is no space for a note.
  */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {

@@ -25,8 +25,8 @@ const MAX_DIGITS = 15;
 const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
 /**
- * Reads a number of at most 15 digits without an exponent. Returns false, with nothing read or written, for any other value, for `-0`, and
- * for a number that {@link writeNumber} refuses.
+ * Reads a number of at most 15 digits without an exponent, and writes it with {@link writeNumber}. Returns false, with nothing read or
+ * written, if that is not possible.
  */
 export function readNumber(type: i32): bool {
   const isNegative = load<u8>(Here.at) == MINUS;
@@ -80,8 +80,8 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
 }
 
 /**
- * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the absolute unscaled value is more than
- * {@link MAX_EXACT}, or isn't below `limit`; also, whatever the number is, if `more` exceeds {@link MAX_DIGITS}.
+ * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the value isn't below `limit`, or if the value or `more`
+ * is too large for exact arithmetic.
  */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
@@ -115,7 +115,7 @@ const MAX_ONE_BYTE = 63;
 
 /**
  * Reads the JSON string at the read position, and writes it to the output as an Avro string. Returns false, with both positions unchanged,
- * if there is no string, or if it has an escape, is not valid UTF-8, or does not fit into the output.
+ * if there is no string without escapes in valid UTF-8, or the string does not fit into the output.
  */
 export function readText(): bool {
   if (load<u8>(Here.at) != QUOTE) return false;
@@ -148,8 +148,8 @@ export function readText(): bool {
 }
 
 /**
- * Returns the address of the closing quote of the string at the read position. Returns 0 if there is no string, or if the string has more
- * than 31 characters, an escape, or a character that isn't ASCII.
+ * Returns the address of the closing quote of the string at the read position; 0 if there is no string of at most 31 ASCII characters
+ * without an escape.
  */
 export function endOfShortText(): i32 {
   if (load<u8>(Here.at) != QUOTE) return 0;
@@ -209,8 +209,8 @@ const INSTANT_BYTES = 24;
 const DATE_BYTES = 10;
 
 /**
- * Reads a JSON string with a UTC time that has at most three decimals of a second, and writes the time as epoch ms. With `isExact`, accepts
- * only times of the form `2024-05-01T12:34:56.789Z`. Returns false, with nothing read or written, for any other value.
+ * Reads a JSON string with a UTC time of at most ms precision, and writes the time as epoch ms. With `isExact`, accepts only times of the
+ * form `2024-05-01T12:34:56.789Z`. Returns false, with nothing read or written, for any other value.
  */
 export function readTimestamp(isExact: bool): bool {
   const start = Here.at + 1;

@@ -31,9 +31,8 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Free space in bytes that {@link Here.hasRoom} requires in the output in addition to the bytes that the caller asks for. It is enough for
- * any value other than a string, together with the bytes that are written after that value without a check. If it is too small, the output
- * overwrites the input window.
+ * Free space in bytes that {@link Here.hasRoom} requires in the output beyond the bytes that the caller asks for: enough for any value that
+ * is not a string. If it is too small, the output overwrites the input window.
  */
 const ROOM: i32 = 64;
 
