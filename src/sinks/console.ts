@@ -15,9 +15,8 @@ export interface ConsoleSinkOptions {
 }
 
 /**
- * Writes each change as a line of JSON, and emits the change once the stream has accepted the line. A line has the members `key`, `op`
- * and `changed`; unless {@link ConsoleSinkOptions.images} is false, also `before` and `after`. Lines are written one at a time. If the
- * source requests a page only after the changes of the previous page were emitted, at most one page of changes is in memory.
+ * Writes each change as a line of JSON, and emits the change once the stream has accepted the line. A line has the members `key`, `op` and
+ * `changed`; unless {@link ConsoleSinkOptions.images} is false, also `before` and `after`.
  *
  * Errors with the stream's error, for example when the other end of a pipe is closed.
  */

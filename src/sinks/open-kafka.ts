@@ -35,14 +35,14 @@ export interface KafkaClients {
 }
 
 /**
- * Maximum number of retries in kafkajs for each request of a command, and of the check when the service starts. It is low, so that an
+ * Maximum number of retries of a request in kafkajs, for commands and for the check when the service starts. It is low, so that an
  * unreachable Kafka is reported soon.
  */
 export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
- * Maximum number of connections to each broker, shared by all producers. A broker responds to the calls of a connection in order, and to a
- * Produce request only once all in-sync replicas have the messages. If this value is too small, lists wait for each other's commits.
+ * Maximum number of connections to each broker, shared by all producers. If it is too small, lists wait for each other's commits, because a
+ * broker responds to the requests of a connection in order.
  */
 const CONNECTIONS_PER_BROKER = 6;
 
@@ -112,7 +112,7 @@ const KEEP_ALIVE_MS = 60_000;
 
 /**
  * Opens a socket to a broker as kafkajs does by default, but waits up to {@link ADDRESS_ATTEMPT_MS} for each address of the host before it
- * tries the next one, instead of Node's default time.
+ * tries the next one.
  */
 export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
   const addresses = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS };
@@ -163,8 +163,8 @@ export function openRegistry(config: RegistryConfig): Registry {
 /**
  * Creates the {@link TransactionalLog} that tasks use.
  *
- * @param topics Two maps by topic, for the topics that tasks write to: the number of partitions, and the size of the largest batch that the
- * topic accepts, in bytes. Each commit reads the maps again, so that the caller may update them.
+ * @param topics For the topics that tasks write to, two maps by topic: the number of partitions, and the largest batch in bytes. Each
+ * commit reads the maps again, so that the caller may update them.
  */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,

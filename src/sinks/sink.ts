@@ -16,8 +16,8 @@ export interface Message {
 }
 
 /**
- * End offset of a commit by topic and partition: the offset after the commit's transaction marker. Topics for which the brokers did not
- * report every offset are left out.
+ * End offset of a commit by topic and partition: the offset after the commit's transaction marker. Topics are left out if the brokers did
+ * not report all of their offsets.
  */
 export type CommitEnds = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
@@ -29,22 +29,18 @@ export interface ProducerIdentity {
 
 /**
  * When the promise of a commit resolves: when the transaction is committed (`committed`), or some ms later, when `read_committed` readers
- * can see its messages (`visible`). With either value, the next sink of the same transactional id can read the messages.
+ * can see its messages (`visible`).
  */
 export type CommitUntil = 'committed' | 'visible';
 
-/**
- * Writes messages to Kafka in transactions. Either all messages of a commit become readable or none of them. A task commits its cursor
- * together with the events that the cursor covers.
- */
+/** Writes messages to Kafka in transactions: either all messages of a commit become readable or none of them. */
 export interface TransactionalSink {
   readonly producer: ProducerIdentity;
   /**
-   * Commits messages in one transaction. Only one commit may be in flight. After an error it is unknown whether the messages were
-   * committed: the sink can't be used again, and the caller has to read the topics to find out.
+   * Commits messages in one transaction. Only one commit may be in flight. After an error the sink can't be used again, and the caller has
+   * to read the topics to find out whether the messages were committed.
    *
-   * @param until When the promise resolves: as soon as the transaction is committed (`committed`), or once `read_committed` readers can see
-   * the messages (`visible`). Default `visible`.
+   * @param until When the promise resolves. Default `visible`.
    * @throws CellarstreamError:
    * - `FENCED` if another sink of the transactional id was opened since;
    * - `COMMIT_FAILED` if a retry with another sink may succeed. The error has `context.epoch` if it is unknown whether this sink was
@@ -54,7 +50,7 @@ export interface TransactionalSink {
   commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**
    * Resolves when `read_committed` readers can see the last commit, or after two seconds. Never rejects. Needed only after a `commit` with
-   * `until` set to `committed`, which does not wait for this.
+   * `until` set to `committed`.
    */
   awaitVisible(): Promise<void>;
   close(): Promise<void>;
@@ -63,9 +59,8 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond are up to date: they know every
-   * transaction that this transactional id committed before this sink was opened. The end offsets of {@link TransactionalLog.bounds} may
-   * be older, because a former partition leader may respond to that request.
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know every transaction that this
+   * transactional id committed before this sink was opened. The offsets of {@link TransactionalLog.bounds} may be older.
    *
    * @param isolation Default `committed`: the end is before the first open transaction, even one of another transactional id.
    */
@@ -78,20 +73,17 @@ export interface FencedSink extends TransactionalSink {
  */
 export interface TransactionalLog {
   /**
-   * Opens a sink with this transactional id. Opening fences every older sink of the id and ends its open transaction. So messages that are
+   * Opens a sink with this transactional id. Opening fences every older sink of the id and ends its open transaction, so messages that are
    * read back afterwards are final.
    *
-   * @param own Identity of this process's previous sink. If another sink was opened since, or if the previous sink's transaction timed
-   * out, the call has no effect and throws an error with `context.epoch`.
+   * @param own Identity of this process's previous sink. Opening fails with an error that has `context.epoch` if another sink was opened
+   * since, or if the previous sink's transaction timed out.
    */
   open(transactionalId: string, own?: ProducerIdentity): Promise<FencedSink>;
   /** Returns the id of the cluster. A stored offset is valid only in the cluster in which it was stored. */
   clusterId(): Promise<string>;
   ends(topic: string): Promise<Offsets>;
-  /**
-   * Returns the first and the end offset of each partition. The offsets may be outdated, as from a former partition leader; {@link
-   * FencedSink.bounds} returns reliable ones.
-   */
+  /** Returns the first and the end offset of each partition. The offsets may be outdated; those of {@link FencedSink.bounds} are not. */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads the committed messages of a range of offsets. Resolves when all of them have been handled. Throws an error if part of the range
@@ -99,8 +91,8 @@ export interface TransactionalLog {
    */
   readTail(tail: TailRange): Promise<void>;
   /**
-   * Returns the newest committed message of each key of a topic with one partition. The topic is read up to the end offset that `bounds`
-   * returns, or further if another task has already read further. All tasks of a process share one read of the topic.
+   * Returns the newest committed message of each key of a topic with one partition, at least up to the end offset that `bounds` returns.
+   * All tasks of a process share one read of the topic.
    */
   compacted(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

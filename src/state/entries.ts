@@ -42,7 +42,7 @@ export interface Mark extends Sighting {
   readonly payloadDigest: StoredPayloadDigest | undefined;
   /**
    * The run (adjacent records that are recognized as a unit) to which the key belongs; undefined if it belongs to none. The key also counts
-   * as seen whenever the run is seen. A mark with a run always has a `payloadDigest`.
+   * as seen whenever the run is seen.
    */
   readonly run: RunMembership | undefined;
 }
@@ -69,14 +69,13 @@ const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 /**
- * Byte offsets, within a stored mark, of the data by which the JSON of an unchanged record is recognized. These data are the length of the
- * JSON, the record's modification time, and the digest. A mark is the entry that says when a key was last seen. A mark without a digest is
- * shorter and lacks these bytes.
+ * Byte offsets, within a stored mark (the entry that says when a key was last seen), of data about the record's JSON: its length, its
+ * modification time and its digest. A mark without a digest is shorter and lacks these bytes.
  */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 /**
- * Byte offsets, within a stored mark, of the run (adjacent records of a page) to which the mark's key belongs: see {@link RunMembership}.
- * The mark of a key that is in no run is shorter and lacks these bytes.
+ * Byte offsets, within a stored mark, of the run (adjacent records of a page) to which the mark's key belongs. The mark of a key that is in
+ * no run is shorter and lacks these bytes.
  */
 const RUN = {
   id: PAYLOAD_DIGEST.end,
@@ -84,8 +83,8 @@ const RUN = {
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
 /**
- * Text that is put before a key when the checksum of the key's mark (its entry in the image store) is computed, if the key belongs to a run
- * (adjacent records of a page, recognized together). The text is not stored.
+ * Text that is put before the key when the checksum of a mark (a key's entry in the image store) is computed, if the key belongs to a run
+ * (adjacent records of a page, recognized together). It is not stored.
  */
 const IN_RUN = 'in a run ';
 
@@ -134,6 +133,7 @@ export function packMark(
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
+  // A mark with a run always has a digest.
   const hasDigest = inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES;
   return {
     lastSeenSweep: packed.readUInt32BE(MARK.seen),
@@ -151,11 +151,9 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether the stored mark `packed` says that its key was last seen during sweep number `since` or the following one. This is a fast check:
- * it reads only `lastSeenSweep` from the mark, and does not verify the checksum.
- *
- * If the result is false, the caller has to unpack the mark: the key may have been seen in a later sweep, or as a part of its run.
- * Unpacking also detects damage.
+ * Whether the stored mark `packed` says that its key was last seen during sweep number `since` or the following one. This check is fast and
+ * ignores the checksum. If it is false, the caller has to unpack the mark: the key may have been seen in a later sweep, or as a part of its
+ * run.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;
@@ -211,9 +209,9 @@ export function withChecksum(key: string, packed: Buffer): Buffer {
 }
 
 /**
- * Verifies the checksum and the minimum length of a stored entry. `least` is the minimum length in bytes, without the checksum.
+ * Verifies the checksum and the minimum length (`least`, in bytes without the checksum) of a stored entry.
  *
- * @throws CellarstreamError `STATE_DAMAGED` when the entry is too short, or its checksum does not match the key and the content.
+ * @throws CellarstreamError `STATE_DAMAGED` when one of them is wrong.
  */
 export function expectLength(key: string, packed: Buffer, least: number): void {
   const isWhole = packed.length >= least + CHECKSUM_BYTES && crc32(packed, crc32(key)) === RESIDUE;

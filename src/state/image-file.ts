@@ -18,17 +18,14 @@ const MAX_DATABASES = 1_024;
  */
 const LOCK_BYTES = 16_384;
 /**
- * How long the image file must be open before the start of the service counts as successful, in ms. If it is too small, a damaged file, on
- * which lmdb may crash only after many writes, is never suspected.
+ * How long the image file must be open before the start of the service counts as successful, in ms. If it is too small, a damaged file that
+ * crashes lmdb only after many writes is never suspected.
  */
 const START_PROVEN_AFTER_MS = 10 * 60_000;
 
 /**
  * Opens the image file in a folder. Deletes the file first if this process has detected damage in it, or if the {@link OpenMarker} of the
  * previous process says that the file can't be trusted.
- *
- * Some corruption is not detected before lmdb reads it. lmdb does not verify the pages of its file, so a corrupt page may end the process
- * with SIGSEGV or SIGBUS. After several abruptly ended starts of the service in a row, the marker says that the file can't be trusted.
  *
  * @param damage Damage that this process has detected in the file.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
@@ -54,6 +51,8 @@ export function openImageFile(
     rmSync(lock, { recursive: true, force: true });
     writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY });
     makeOwnerOnly(path); // lmdb would create it writable for the group
+    // Abruptly ended starts are counted, because lmdb does not verify the pages of its file: a corrupt page may end the process with
+    // SIGSEGV or SIGBUS.
     marker.write(reason === undefined && left ? left.shortStarts + 1 : 1);
     const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
     return new ImageFile(folder, root, marker);
@@ -84,8 +83,8 @@ export class ImageFile {
   /**
    * Runs `work` with the lmdb database.
    *
-   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on the whole file counts as damaged.
-   * `STATE_FOLDER` when the file can't be written: the transaction was not stored, and the next one may succeed.
+   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected: from then on the whole file counts as damaged. `STATE_FOLDER`
+   * when the file can't be written; the next transaction may succeed.
    */
   use<T>(work: (root: RootDatabase) => T): T {
     if (this.#damage) throw this.#damage;
@@ -104,8 +103,8 @@ export class ImageFile {
   }
 
   /**
-   * Resets the number of abruptly ended starts in the {@link OpenMarker}, once the image file has been open for ten minutes. A later crash
-   * of this process thus does not count as a sign that the image file is damaged. To be called after each write to the file.
+   * Resets the number of abruptly ended starts in the {@link OpenMarker}, once the image file has been open for ten minutes. To be called
+   * after each write to the file.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;

@@ -6,7 +6,7 @@ import { makeFolder, OWNER_ONLY } from './state-files.ts';
 
 /**
  * Locks the state folder for this process, and returns the function that unlocks it. The kernel releases the lock when the process ends,
- * even by a crash; a paused process retains it.
+ * even by a crash.
  *
  * @throws CellarstreamError `STATE_LOCKED` while another process, or this one, has locked the folder; `STATE_FOLDER` when it can't be
  * created or written.
@@ -33,8 +33,8 @@ export function lockFolder(folder: string): () => void {
 }
 
 /**
- * Opens a file and locks it for this process until the returned descriptor is closed. Undefined while another process has locked it, or
- * this process by another descriptor.
+ * Opens a file and locks it until the returned descriptor is closed. Undefined while the file is locked by another process, or by this
+ * process with another descriptor.
  */
 export function tryLockFile(file: string): number | undefined {
   const fd = openSync(file, 'a+', OWNER_ONLY);

@@ -41,23 +41,21 @@ export interface SightingUpdate {
 }
 
 /**
- * Maximum number of marks (entries that say when the API last showed a key) that are cached: about as many as there are keys in all pages
- * in flight. While changes wait to be written, more may be cached. If it is too small, lmdb is read more often.
+ * Maximum number of cached marks (entries that say when the API last showed a key). While changes wait to be written, more may be cached.
+ * If it is too small, lmdb is read more often.
  */
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key. Each key has an entry in the image store, called its mark. A mark names the sweep in which the
- * key was last seen.
+ * Stores when the API last showed each key. Each key has an entry in the image store, called its mark, with the number of the sweep in
+ * which the key was last seen.
  *
- * A key may also belong to a run: adjacent records of a page that are recognized as a unit by their bytes. A run has one entry for all of
- * its keys, called its head. When a read shows the run, only the head is updated. For a key of a run, the newer of the sweeps in the mark
- * and in the head counts.
- *
- * A run is retired when the image of a member changes or is deleted, or when a sweep reads a member without the other members. A retired
- * run is never recognized again. Its head remains until no mark refers to it.
- *
- * Changes are collected in memory until {@link flush} writes them, because a mark may change more than once before.
+ * - A key may belong to a run: adjacent records of a page that are recognized as a unit by their bytes. A run has one entry for all of its
+ *   keys, called its head. When a read shows the run, only the head is updated. For a key of a run, the newer of the sweeps in mark and
+ *   head counts.
+ * - A run is retired, and never recognized again, when the image of one of its records changes or is deleted, or when a sweep reads one of
+ *   its records without the others. The head remains until no mark refers to the run.
+ * - Changes are collected in memory until {@link flush} writes them, because a mark may change more than once before.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -71,8 +69,8 @@ export class Marks {
   }
 
   /**
-   * Returns the mark that is stored for a key: when the key was last seen, and data about its record. {@link UNMARKED} if none is stored.
-   * If the key is in a run, the run may have been seen later than the mark says; {@link sighting} takes that into account.
+   * Returns the mark of a key: when the key was last seen, and data about its record. {@link UNMARKED} if none is stored. If the key is in
+   * a run, the run may have been seen later: see {@link sighting}.
    */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
@@ -83,8 +81,8 @@ export class Marks {
   }
 
   /**
-   * Returns the numbers of the sweeps that last saw and last read a key. If the key is in a run (adjacent records that are recognized as a
-   * unit), a sweep that saw or read the run counts too.
+   * Returns the numbers of the sweeps that last saw and last read a key, alone or as a part of its run (adjacent records that are
+   * recognized as a unit).
    */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
@@ -101,8 +99,8 @@ export class Marks {
   }
 
   /**
-   * Whether sweep number `sweep` or a later one has read the run of a key (adjacent records recognized together by their bytes). False if
-   * the key is in no run, or if its run is retired (never recognized again).
+   * Whether sweep number `sweep` or a later one has read the run of a key (adjacent records recognized as a unit). False if the key is in
+   * no run, or if its run is retired (never recognized again).
    */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
@@ -111,8 +109,8 @@ export class Marks {
   }
 
   /**
-   * Returns the head of the run (adjacent records that are recognized as a unit) with this id: in which sweeps it was last seen and last
-   * read. At least one mark (entry of a key) must refer to the run.
+   * Returns the head of a run (adjacent records that are recognized as a unit): in which sweeps the run was last seen and last read. At
+   * least one mark (entry of a key) must refer to the run.
    *
    * @throws CellarstreamError `STATE_DAMAGED` when the head is missing.
    */
@@ -129,10 +127,8 @@ export class Marks {
 
   /**
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
-   * (adjacent records that are recognized together).
-   *
-   * If the key belongs to a run, and this is the first read by which the sweep sees the key, the run is retired: it is never recognized
-   * again. A read that is not part of a sweep, such as a poll, does not retire the run.
+   * (adjacent records that are recognized together). If this is the sweep's first read of a key that belongs to a run, the run is retired:
+   * it is never recognized again.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -152,15 +148,14 @@ export class Marks {
   }
 
   /**
-   * Stores that a read showed all records of a run, and in which sweep. A run is a group of adjacent records that are recognized together
-   * by their bytes. Retired runs, which are never recognized again, are updated too: the run may have been retired after the read.
-   *
-   * Does nothing if the store has no entry for the run, or if the entry already contains these sweep numbers or higher ones.
+   * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
+   * nothing if the store has no entry for the run.
    */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
+    // Also if the run is retired: this may have happened after the read.
     this.#putHead(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
   }
 
@@ -168,7 +163,7 @@ export class Marks {
    * Stores a new run (adjacent records of a page, which later reads recognize as a unit), whose records sweep number `sweep` has read one
    * by one. Does nothing in these cases:
    *
-   * - the store already has an entry for the run's id, even if that run is retired;
+   * - the store already has an entry for the run;
    * - one of the records is in another run that can still be recognized;
    * - one of the records has no stored image or no payload digest.
    */
@@ -189,8 +184,8 @@ export class Marks {
   }
 
   /**
-   * Updates a key after its image was written: stores the digest of the payload from which the image was made, or that there is none. If
-   * the key is in a run (adjacent records that are recognized as a unit), the run is retired: it is never recognized again.
+   * Updates a key after its image was written: stores the digest of the payload from which the image was made, or that there is none. The
+   * key's run (adjacent records that are recognized as a unit), if any, is never recognized again.
    */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
@@ -199,8 +194,8 @@ export class Marks {
   }
 
   /**
-   * Records that the image of a key was deleted. Deletes the key's mark, which says when the key was last seen. If the key is in a run
-   * (adjacent records recognized as a unit), the run is never recognized again.
+   * Deletes the mark of a key, which says when the key was last seen, after its image was deleted. The key's run (adjacent records
+   * recognized as a unit), if any, is never recognized again.
    */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
@@ -221,10 +216,8 @@ export class Marks {
   }
 
   /**
-   * Removes entries from the cache. Changes to these entries that are not yet written are lost. The removed entries are:
-   *
-   * - the marks of `keys` (default: of all keys), which say when the API last showed each key;
-   * - the heads of all runs (adjacent records that are recognized as a unit), which say when the API last showed each run.
+   * Removes from the cache the marks of `keys` (default: all) and the heads of all runs, which say when the API last showed a key or run.
+   * Changes to them that are not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
@@ -242,10 +235,7 @@ export class Marks {
 
   /**
    * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. The sweep numbers in `next` must include those of
-   * the key's run, if the key is in one.
-   *
-   * If the run is retired (never recognized again), the stored mark no longer refers to the run. The sweep numbers in the run's head then
-   * do not count for the key.
+   * the key's run, if any: the new mark no longer refers to the run if the run is retired (never recognized again).
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

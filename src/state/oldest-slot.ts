@@ -1,6 +1,6 @@
 /**
- * Finds that slot of a ring buffer which has the earliest time. This slot is overwritten next. The slots are in a binary heap ordered by
- * time, so that the change of a slot's time takes a logarithmic number of steps.
+ * Finds the slot of a ring buffer that has the earliest time and is overwritten next. The change of a slot's time takes a logarithmic
+ * number of steps.
  */
 export class OldestSlot {
   /** The time that was set for each slot, by slot number. */

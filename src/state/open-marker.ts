@@ -7,21 +7,18 @@ import { replaceDurably } from './state-files.ts';
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference between the time of writing that the marker file contains and that file's `ctime`, in ms. Programs can't set the
- * `ctime`; for a copy it is the time of copying. So a larger difference means that the marker file was copied, probably together with the
- * image file.
+ * Maximum difference between the time of writing that the marker file contains and the file's `ctime`, in ms. A larger difference means
+ * that the file was copied, because the `ctime` of a copy is the time of copying.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
 /**
- * Marker file that exists while the image file is open. It contains the boot id of the machine, a number of starts of the service, and the
- * time of writing. The number counts the consecutive starts that ended abruptly. The current start is included until it has proved
- * successful.
+ * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
+ * service that ended abruptly (including the current start until it has proved successful), and the time of writing.
  *
- * The image file is written without waiting for the disk. If the process is killed, no write is lost, because the operating system has all
- * of them. But after a power failure, or in a copy of the open file, old and new pages may be mixed. An image file that was not closed is
- * therefore trusted only if all of these conditions are met:
+ * The image file is written without waiting for the disk: after a power failure, or in a copy of the open file, old and new pages may be
+ * mixed. An image file that was not closed is therefore trusted only if all of these conditions are met:
  *
  * - the machine has certainly not been rebooted since (on systems other than Linux, this is unknown);
  * - the file is not a copy;
@@ -36,11 +33,9 @@ export class OpenMarker {
   }
 
   /**
-   * Returns the content of the marker that a process left because it did not close the image file. Undefined if the file was closed, or was
-   * never open. The result has these fields:
+   * Returns the content of the marker that a process left because it did not close the image file. Undefined if there is no marker.
    *
-   * - `shortStarts`: number of consecutive starts of the service that ended abruptly. It includes the start of the process that left the
-   *   marker, unless that start had proved successful. NaN if that process marked the image file as damaged.
+   * - `shortStarts`: number of consecutive starts of the service that ended abruptly. NaN if the process marked the image file as damaged.
    * - `doubt`: why the image file can't be trusted; undefined if it can.
    */
   readUncleanShutdown() {
@@ -55,11 +50,11 @@ export class OpenMarker {
   }
 
   /**
-   * Writes the marker file, whose existence says that the image file is open, and syncs it to disk. To be called before the image file is
-   * written. If the call fails, as on a full disk, the old marker remains.
+   * Writes the marker file and syncs it to disk. To be called before the image file is written. If the call fails, as on a full disk, the
+   * old marker remains.
    *
-   * @param cutShort `damaged` if the image file is damaged. Otherwise the number of consecutive starts of the service that ended abruptly.
-   * The current start is included until it has proved successful.
+   * @param cutShort `damaged` if the image file is damaged. Otherwise the number of consecutive starts of the service that ended abruptly,
+   * including the current start until it has proved successful.
    */
   write(cutShort: number | 'damaged'): void {
     replaceDurably(this.#path, `${bootId()} ${cutShort} ${Date.now()}`);
@@ -71,9 +66,8 @@ export class OpenMarker {
 }
 
 /**
- * Returns why the image file can't be trusted; undefined if it can. The first argument is the content of the marker file, split at its
- * spaces: boot id, number of abruptly ended starts (or `damaged`), time of writing in epoch ms. `changedAt` is the change time (`ctime`) of
- * the marker file, in epoch ms.
+ * Returns why the image file can't be trusted; undefined if it can. The first argument has the words of the marker file: boot id, number of
+ * abruptly ended starts (or `damaged`), time of writing in epoch ms. `changedAt`: `ctime` of the marker file in epoch ms.
  */
 function doubtAbout(
   [machine, count, writtenAt]: readonly string[],

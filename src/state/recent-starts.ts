@@ -21,14 +21,8 @@ import { inFolder, makeFolder, makeOwnerOnly, OWNER_ONLY } from './state-files.t
 const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
- * Opens the file with the times of the newest `capacity` requests, and creates it if it is absent. The file is a ring buffer of twelve
- * bytes for each time, and each request costs one small write. The times survive when the process is killed. After a power failure, times
- * may be missing. That does no harm, because a reboot takes longer than the quota's window.
- *
- * The file is not reliable in these cases:
- *
- * - It has another length, because it is new, belongs to another quota or is damaged: its times are ignored.
- * - One of its times is damaged: only the other times are returned.
+ * Opens the file with the times of the newest `capacity` requests, and creates it if it is absent. The times survive when the process is
+ * killed. After a power failure, times may be missing; that does no harm, because a reboot takes longer than the quota's window.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
@@ -46,24 +40,20 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
 export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
 
 /**
- * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. The file is an array of
- * slots, one for each time. A failed write (usually because of a full disk) truncates the file, so that the next process recognizes it as
- * incomplete. The next write of this process then writes all slots instead of only the changed one.
+ * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. A failed write (usually
+ * because of a full disk) truncates the file, so that the next process recognizes it as incomplete.
  */
 class StartsFile {
   /** Times of requests to the API, in epoch ms, unsorted: those that the file contained when it was opened, without damaged ones. */
   readonly times: readonly number[];
-  /**
-   * Whether `times` is complete. False if the file was absent, had another length, or contained a damaged time, so that requests of earlier
-   * processes may be missing from `times`.
-   */
+  /** Whether `times` is complete. False if the file was absent, had another length, or contained a damaged time. */
   readonly isReliable: boolean;
   readonly #fd: number;
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * Symbol of the request whose time the slot contains, by slot number; undefined if this process has not written the slot. Each request
-   * has its own symbol. A request's time can be corrected later only while its slot still has the request's symbol.
+   * Symbol of the request whose time the slot contains, by slot number; undefined if this process has not written the slot. A request's
+   * time can be corrected later only while its slot has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -90,8 +80,7 @@ class StartsFile {
   }
 
   /**
-   * Writes the time of a request, in epoch ms, to the file in place of the oldest stored time. Does not wait until the disk has it. If
-   * writing fails, the next call writes all stored times.
+   * Writes the time of a request, in epoch ms, to the file in place of the oldest stored time. Does not wait until the disk has it.
    *
    * @returns Function that replaces this time by a later one. It does nothing if the slot has been given to a newer request.
    */
@@ -171,11 +160,9 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the name of a service instance in a file. It is the instance that wrote the times of requests in
- * the same folder ({@link recentStarts}).
- *
- * The name is compared with the author of the newest declaration in the ledger topic. If both are the same instance, the stored times
- * already include the requests that it declared.
+ * Returns functions that read and write the file with the name of the service instance that wrote the times of requests in the same folder
+ * ({@link recentStarts}). If that instance also wrote the newest declaration in the ledger topic, the stored times already include the
+ * requests that it declared.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

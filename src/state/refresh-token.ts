@@ -7,11 +7,9 @@ import { tryLockFile } from './lock.ts';
 import { folderError, inFolder, makeFolder, replaceDurably } from './state-files.ts';
 
 /**
- * File with the newest refresh token of an account, readable only for the user of the service. Servers that rotate refresh tokens refuse
- * all older ones, so a new token is written to disk at once. If that fails, the token is held in memory and used from there.
- *
- * For each request for a token, the file is locked and read. So a command and a running service with the same folder continue one chain of
- * tokens.
+ * File with the newest refresh token of an account, readable only for the user of the service. A new token is written to disk at once,
+ * because servers that rotate refresh tokens refuse all older ones. The file is locked for each request for a token, so that processes with
+ * the same folder continue one chain of tokens.
  */
 export class RefreshTokenFile {
   readonly #file: string;
@@ -19,8 +17,8 @@ export class RefreshTokenFile {
   /** SHA-256 of the refresh token in the settings. A stored token is used only if it replaced that token, directly or through others. */
   #first = '';
   /**
-   * Newest refresh token (`token`) while it is not written to the file yet. `first`: SHA-256 of the refresh token in the settings, which
-   * `token` has replaced, directly or through others.
+   * Newest refresh token (`token`) while it is not written to the file yet. `first`: SHA-256 of the token in the settings, which `token`
+   * has replaced, directly or through others.
    */
   #unwritten: { readonly first: string; readonly token: string } | undefined;
   #idle = Promise.resolve();
@@ -38,8 +36,7 @@ export class RefreshTokenFile {
   /**
    * Locks the file and returns the newest refresh token: `first` (the token of the settings), or the token that replaced it.
    *
-   * @throws CellarstreamError `STATE_FOLDER` if the folder can't be written, the file can't be read, or another process is renewing the
-   * token.
+   * @throws CellarstreamError `STATE_FOLDER` if the folder or file can't be accessed, or if another process is renewing the token.
    */
   begin(first: string): string {
     this.#first = createHash('sha256').update(first).digest('hex');

@@ -18,8 +18,8 @@ export interface Run {
   /** Id of the run of records: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
   /**
-   * Digest of the run (adjacent records of a page that are recognized together by their bytes). It covers the bytes from the beginning of
-   * the first record to the end of the last one: 16 bytes, as `latin1`; see {@link runDigests}.
+   * Digest of the bytes of the run (adjacent records of a page that are recognized together): 16 bytes, as `latin1`; see
+   * {@link runDigests}.
    */
   readonly digest: string;
   /** Length of the run (adjacent records of a page), from the first byte of its first record to the last byte of its last one, in bytes. */
@@ -37,9 +37,8 @@ export interface RunMember {
 }
 
 /**
- * Entry of the image store that says, as numbers of sweeps, when any read last saw a run and when a sweep last read it. A run is a group of
- * adjacent records that are recognized as a unit, so the entry holds for each of these records. The run's digest and records are stored in
- * another entry.
+ * Entry of the image store that says, as numbers of sweeps, when a run (adjacent records that are recognized as a unit) was last seen and
+ * last read. The entry holds for each of the run's records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run of records. The mark of a key says when the key was last seen. */
@@ -57,8 +56,8 @@ const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, refCount: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
 /**
- * Byte offsets of the fields in the stored entry of one record of a run. The fields of fixed length come first, then the record's key. The
- * fields `at` and `end` contain the record's begin and end in the run's bytes.
+ * Byte offsets of the fields in the stored entry of one record of a run. `at` and `end` contain the record's begin and end in the run's
+ * bytes.
  */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
 /** Maximum length of the key of a record in a run, in bytes. The length is stored in 16 bits. */
@@ -187,13 +186,13 @@ export class StoredRun implements Run {
 
 /**
  * Returns a function that computes the digest by which a run (adjacent records of a page) is recognized: GMAC keyed with the image store's
- * secret, 16 bytes, as `latin1`. For 200 KB, GMAC takes a seventh of the time of SHA-256.
- *
- * An attacker without the secret can't construct two texts with the same digest (the chance is 2^-114 for each pair of 200 KB). An attacker
- * who knows digests could, so digests never leave the state folder.
+ * secret, 16 bytes, as `latin1`. An attacker who knows digests could construct two texts with the same digest, so digests never leave the
+ * state folder.
  */
 export function runDigests(secret: Buffer): (bytes: Buffer) => string {
   return (bytes) => {
+    // For 200 KB, GMAC takes a seventh of the time of SHA-256. Without the secret, two such texts have the same digest with a chance
+    // of 2^-114.
     const mac = createCipheriv('aes-128-gcm', secret, NONCE);
     mac.setAAD(bytes);
     mac.final();

@@ -25,8 +25,8 @@ export function makeFolder(folder: string): void {
 }
 
 /**
- * Creates an empty file that only its owner may read, if the file is absent. If the file exists and belongs to this user, such as in a
- * folder restored from a backup, removes the rights of other users. On a file system without modes, access remains unchanged.
+ * Creates an empty file that only its owner may read, or removes the rights of other users from an existing file of this user. On a file
+ * system without modes, access remains unchanged.
  */
 export function makeOwnerOnly(file: string): void {
   const fd = openSync(file, 'a', OWNER_ONLY);
@@ -42,8 +42,8 @@ export function makeOwnerOnly(file: string): void {
 }
 
 /**
- * Replaces the content of a file, or creates the file. When the call returns, the disk has the new content. If writing the new content
- * fails, as on a full disk, the old content remains.
+ * Replaces the content of a file, or creates the file. When the call returns, the disk has the new content. If the new content can't be
+ * written, as on a full disk, the old content remains.
  */
 export function replaceDurably(file: string, text: string): void {
   const next = `${file}.new`;

@@ -49,8 +49,8 @@ export interface TaskMemory {
    */
   readonly found: number;
   /**
-   * Id of the instance that began to restore all images from the topic and has not finished. Undefined if no such restore is unfinished.
-   * While it is set, images may be missing even for events up to sequence number `whole`.
+   * Id of the instance that began to restore all images from the topic and has not finished; undefined if there is none. While it is set,
+   * images may be missing even for events up to sequence number `whole`.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */
@@ -60,8 +60,7 @@ export interface TaskMemory {
   /** Whether the topic has lost events and the task has not yet committed a cursor that records this loss. Default false. */
   readonly lost?: boolean;
   /**
-   * Whether a check of the restored images is still due: the whole topic was restored, and its live keys have not yet been compared with
-   * the count and digest in the cursor. Default false.
+   * Whether all images were restored from the topic and have not yet been compared with the count and digest in the cursor. Default false.
    */
   readonly unchecked?: boolean;
 }
@@ -78,10 +77,7 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/**
- * Data about a page of records that is stored in the same commit as the images of these records: which keys the page showed, digests of
- * records, and new runs (adjacent records that later reads recognize as a unit).
- */
+/** Data about a page of records that is stored in the same commit as the images of these records. */
 export interface Notes {
   readonly seen?: SeenKeys;
   /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */
@@ -104,8 +100,8 @@ export interface KeySlice<Key> {
 
 export interface Store {
   /**
-   * Returns the store of a task by the task's name, and creates the store if it is absent. If damage of stored data was detected since the
-   * last call, deletes the stores of all tasks first.
+   * Returns the store of a task by the task's name, and creates it if it is absent. If damage was detected since the last call, deletes the
+   * stores of all tasks first.
    */
   task(name: string): TaskStore;
   close(): Promise<void>;
@@ -114,8 +110,8 @@ export interface Store {
 const MEMORY_KEY = 'memory';
 const SECRET_KEY = 'secret of digests';
 /**
- * Maximum number of images that one transaction writes. If it is too large, memory grows, as lmdb retains as much of it as its largest
- * transaction took. If it is too small, large pages are written in many transactions.
+ * Maximum number of images that one transaction writes. If it is too large, lmdb retains more memory. If it is too small, large pages are
+ * written in many transactions.
  */
 const MAX_IMAGES = 100;
 /**
@@ -128,15 +124,14 @@ const MAX_EXAMINED_KEYS = 10_000;
 /** Maximum number of keys that one call of `unseen` returns. */
 const MAX_UNSEEN_KEYS = 500;
 /**
- * Maximum number of keys that one call of `storedKeys` returns. The checksum of each image is verified. If this value is too large, the
- * event loop is blocked for longer.
+ * Maximum number of keys that one call of `storedKeys` returns. If it is too large, the event loop is blocked for longer, because the
+ * checksum of each image is verified.
  */
 const MAX_STORED_KEYS = 2_000;
 
 /**
- * Opens the image store in a folder. Writes don't wait for the disk. The stored images are used if the store was closed, and usually after
- * the process was killed. If the image file can't be trusted, as after a power failure, it is deleted, and all images are restored from
- * Kafka (see `openImageFile`).
+ * Opens the image store in a folder. Writes don't wait for the disk. If the image file can't be trusted, as after a power failure, it is
+ * deleted, and all images are restored from Kafka.
  *
  * @param onDiscarded Called with the reason when the images were deleted.
  * @param maxRejects Maximum number of digests of rejected records stored for a task. Once it is reached, the older half of them is deleted.
@@ -177,10 +172,7 @@ export type TaskStore = Pick<LmdbTaskStore, keyof LmdbTaskStore>;
  * Local state of one task (one list of one account). The state may be deleted at any time: the images of records are restored from Kafka;
  * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
  *
- * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`. Both errors are transient: the task is claimed again, with a new store from
- * {@link Store.task}, and missing images are restored from Kafka.
- *
- * Every access goes through `#read` or `#write`. A failed write discards the cached marks.
+ * Calls may fail with `STATE_DAMAGED` or `STATE_FOLDER`. The task is then claimed again, with a new store from {@link Store.task}.
  */
 class LmdbTaskStore {
   /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
@@ -191,7 +183,7 @@ class LmdbTaskStore {
   readonly #maxRejects: number;
   /**
    * Secret for the digests by which runs (groups of adjacent records) are recognized. It is written to the store together with the first
-   * run: until then there are no digests to recognize.
+   * run.
    */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
@@ -230,8 +222,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Lists the keys that have a stored image, in key order, each with the sequence of its newest event. Returns a part of them at a time: it
-   * begins after the key `after`, or with the first key if `after` is undefined.
+   * Lists the keys that have a stored image, in key order, each with the sequence number of its newest event. Returns one part of the
+   * listing: the keys after `after`, or from the first key on if `after` is undefined.
    */
   storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]> {
     return this.#read(({ images }) => {
@@ -258,8 +250,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns two sweep numbers for a run (adjacent records that are recognized together): of the newest sweep that had begun when a read
-   * last saw the run, and of the last sweep that itself read the run. Undefined if the run is unknown, or can't be recognized any more.
+   * Returns when a run (adjacent records that are recognized together) was last seen and last read, as numbers of sweeps. Undefined if the
+   * run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
@@ -267,8 +259,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Whether sweep number `sweep`, or a later one, has read the run to which the key belongs. A run is a group of adjacent records: if a
-   * page contains the same bytes again, all of them count as read. False if the key belongs to no run, or to one that is no longer used.
+   * Whether sweep number `sweep`, or a later one, has read the run of a key (adjacent records that are recognized together). False if the
+   * key is in no run, or if the run can't be recognized any more.
    */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));
@@ -281,11 +273,10 @@ class LmdbTaskStore {
 
   /**
    * Writes changed images, the state of the task (`memory`), and data about the page's records (`notes`). An image is written only if its
-   * sequence number is higher than that of the stored image, so that a paused process can't overwrite the newer state of its successor.
-   * When an image is removed, the mark that says when its key was last seen is removed too.
+   * sequence number is higher than that of the stored image.
    *
    * Images are written in transactions of up to 100. The last transaction also contains `memory` and `notes`. If the process ends between
-   * two transactions, some stored images are newer than the stored memory. The next process then reads the events of these images again.
+   * two transactions, some stored images are newer than the stored memory, and the next process reads the events of these images again.
    */
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
     return asPromise(() => {
@@ -326,8 +317,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Lists the keys with a stored image that no read has shown since sweep number `since` began, in key order. Returns a part of them at a
-   * time: it begins after the key `after`, or with the first key if `after` is undefined.
+   * Lists the keys with a stored image that no read has shown since sweep number `since` began, in key order. Returns one part of the
+   * listing: the keys after `after`, or from the first key on if `after` is undefined.
    */
   unseen(since: number, after: string | undefined): KeySlice<string> {
     return this.#read(({ marks }) => {
@@ -362,6 +353,7 @@ class LmdbTaskStore {
     });
   }
 
+  // Every access to the databases goes through #read or #write.
   #read<T>(work: (databases: Databases) => T): T {
     return this.#file.use(() => work(this.#databases));
   }
@@ -395,6 +387,7 @@ class LmdbTaskStore {
   }
 
   #putImage({ key, sequence, image }: ImageUpdate, digests: Notes['payloadDigests']): void {
+    // A paused process must not overwrite the newer state of its successor.
     if ((this.#storedSequence(key) ?? -Infinity) >= sequence) return;
     const { images } = this.#databases;
     if (image) {
@@ -407,10 +400,9 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the data about a page that is stored beside its images: the keys and runs that the page showed, payload digests, digests of
-   * rejected records, and new runs.
+   * Writes the data about a page that is stored beside its images: the keys and runs that it showed, digests, and new runs.
    *
-   * @param written Keys whose images were written. Their payload digests are skipped here, because they were written with the images.
+   * @param written Keys whose images were written, together with their payload digests.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
@@ -450,10 +442,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides whether any read has shown a key since sweep number `since` began. The key's packed mark may say so, or
-   * the head of its run (adjacent records recognized together). A key without an image counts as seen.
-   *
-   * For speed, few marks are unpacked completely, and each run is looked up once.
+   * Returns a function that decides whether any read has shown a key, alone or as a part of its run (adjacent records recognized together),
+   * since sweep number `since` began. A key without an image counts as seen.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();
@@ -463,6 +453,7 @@ class LmdbTaskStore {
       return isSeen;
     };
     return (key, packed) => {
+      // For speed, few marks are unpacked completely.
       if (isSeenSince(packed, since)) return true;
       const id = runIdIn(packed);
       if (id !== undefined && isRunSeen(id)) return true;

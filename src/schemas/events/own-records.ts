@@ -5,10 +5,7 @@ import avro from 'avsc';
 import { loadSchema, type FieldSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
-/**
- * A change of one status: of the record itself or of an object within it. If an API's description names an Avro schema for status changes,
- * that schema may omit `key`, and may have the record's key fields as numbers.
- */
+/** A change of one status: of the record itself or of an object within it. */
 export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */
   readonly event_id: string;
@@ -17,8 +14,8 @@ export interface StatusChangeEvent {
   /** Kind of the object that has the status, by its name in the description of the API. */
   readonly subject: string;
   /**
-   * Identity of the object that has the status, if that object is an element of an array. It tells the object from the array's other
-   * elements. Null if the status is that of the record itself, or of an object that is not in an array.
+   * Identity, within its array, of the object that has the status. Null if the status is that of the record itself, or of an object that is
+   * not in an array.
    */
   readonly subject_id: string | null;
   /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */
@@ -46,8 +43,8 @@ export function statusChangeType({ name }: RecordSchema): string {
 }
 
 /**
- * Names of the fields of {@link StatusChangeEvent}. A schema that a description names for a list's status changes must have all of them,
- * except that it may lack `key`.
+ * Names of the fields of {@link StatusChangeEvent}. A description's own schema of status changes must have all of these fields; only `key`
+ * is optional.
  */
 export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
 

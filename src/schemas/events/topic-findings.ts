@@ -38,19 +38,14 @@ export const CHECKED_SETTINGS = [
 /** Kafka's default for `max.message.bytes`, in bytes. In a topic with a lower limit, the largest events are not published. */
 const DEFAULT_MESSAGE_BYTES = 1_048_588;
 /**
- * Lowest `max.message.bytes` with which the service accepts a topic, in bytes. A topic with a lower value is refused, because most events
- * would be too large for it. A topic with this value or more, but less than {@link DEFAULT_MESSAGE_BYTES}, is accepted with a warning.
+ * Lowest `max.message.bytes` with which the service accepts a topic, in bytes. With a lower value, most events would be too large for the
+ * topic.
  */
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
- * Compares an existing topic with its specification, and returns the differences. The specification is that from which the service would
- * create the topic. Some differences make the service refuse the topic ({@link TopicFinding.isRefused}). These differences are not
- * reported:
- *
- * - another number of partitions, unless the number is fixed or the co-partitioned topic has another one;
- * - more replicas than specified;
- * - another retention, unless the specified one is unlimited.
+ * Returns what is wrong or unwise about an existing topic, compared with the specification from which the service would create it. A
+ * finding with {@link TopicFinding.isRefused} makes the service refuse the topic.
  *
  * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
  * @param brokers Number of brokers in the cluster.
@@ -74,8 +69,8 @@ export function topicFindings(
   /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
   const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
   /**
-   * Adds a finding if the topic's value of a setting is worse than the specified one, as `isWorse` decides. `why` is the finding's
-   * explanation. Adds none if the broker does not report the setting, or if the specification does not contain it.
+   * Adds a finding with the explanation `why` if the topic's value of a setting is worse than the specified one, as `isWorse` decides. Adds
+   * none if one of the two values is unknown.
    */
   const compare = (
     setting: (typeof CHECKED_SETTINGS)[number],
@@ -167,8 +162,8 @@ const DATA_LOSS_TEXTS = {
 } as const;
 
 /**
- * Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings. Empty if no finding is about one of the
- * {@link CHECKED_SETTINGS}. The commands can't change numbers of partitions or replicas.
+ * Returns `kafka-configs.sh` commands, joined by `&&`, that correct the findings about {@link CHECKED_SETTINGS}. Empty if there are no such
+ * findings.
  */
 export function repairCommands(findings: readonly TopicFinding[]): string {
   const names: readonly string[] = CHECKED_SETTINGS;

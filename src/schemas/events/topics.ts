@@ -16,8 +16,8 @@ export interface TopicSpec {
   /** Topic settings to create the topic with, including `cleanup.policy`. All others are left to the brokers' defaults. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
-   * Names of the settings without which events would be lost. The service does not create the topic without them. Other settings are
-   * omitted if the brokers refuse them.
+   * Names of the settings without which the service does not create the topic, because events would be lost. Other settings are omitted if
+   * the brokers refuse them.
    */
   readonly required: readonly string[];
   /** Whether the service also reads the topic and therefore needs the right to read it. Topics without this flag are only written. */

@@ -11,7 +11,7 @@ const [LF, CR, TAB] = [0x0a, 0x0d, 0x09];
 
 /**
  * Index of the first byte after the JSON value that begins at `start`. The value is not validated: for malformed JSON the result is any
- * index from `start` on. To validate the value, parse the bytes up to the result.
+ * index from `start` on.
  */
 export function endOfValue(page: Uint8Array, start: number): number {
   const { length } = page;
@@ -90,8 +90,8 @@ export function textOfAnyBytes(bytes: Buffer): string {
 }
 
 /**
- * Result of one call of the function `read` that is passed to {@link pageElements}. `values`: a value for each of the adjacent elements
- * that the call has read. `end`: the index, in the page, of the first byte after these elements.
+ * Adjacent elements of a JSON array, as the function `read` of {@link pageElements} returns them: a value for each element, and the index
+ * in the page of the first byte after the elements (`end`).
  */
 export interface Elements<T> {
   readonly values: readonly T[];
@@ -105,16 +105,15 @@ export interface Elements<T> {
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Splits a page into the elements of its array of records and the JSON around the array (`rest`). The page is not parsed as a whole, so
- * that known elements need not be parsed. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. The JSON
- * is not validated: `read` has to validate the elements, and the caller has to parse `rest`.
+ * Splits a page into the elements of its array of records and the JSON around the array (`rest`), without parsing the page as a whole.
+ * Yields at intervals, so that the caller can let other work run. The JSON is not validated: `read` has to validate the elements, and the
+ * caller has to parse `rest`.
  *
  * @param path Names of the members from the root of the page to the array; empty if the page is the array.
- * @param read Called with the index of an element's first byte. Reads this element and, if it can, some of those directly after it. Returns
- * their values, and the index after the last of them (for JSON, {@link endOfValue} computes it).
- * @returns `elements`, the values that `read` returned, in order; and `rest`, the page as JSON text with an empty array of records.
- * Undefined if the array can't be found in this way, or if the JSON around its elements is found to be malformed: then the caller has to
- * parse the whole page.
+ * @param read Called with the index of an element's first byte. Returns the value of this element, those of directly following elements
+ * that it has read as well, and the index after the last of them.
+ * @returns The values that `read` returned (`elements`), and the page as JSON text with an empty array of records (`rest`). Undefined if
+ * the array is not found or the JSON is found to be malformed: then the caller has to parse the whole page.
  */
 export function* pageElements<T>(
   page: Buffer,
@@ -134,20 +133,15 @@ interface FoundArray<T> {
   readonly from: number;
   readonly end: number;
   /**
-   * Index, in the page, of the first byte after the JSON value in which {@link elementsIn} searched for the array. That value is the array
-   * itself, or an object that contains the array.
+   * Index, in the page, of the first byte after the JSON value that was searched: the array itself, or an object that contains the array.
    */
   readonly after: number;
 }
 
 /**
- * Finds an array in a page, and decodes its elements with `read`. The array is searched for in the JSON value at index `start`, by its path
- * of member names. Yields after every {@link STEP_BYTES} bytes, so that the caller can let other work run. Returns undefined in these
- * cases:
- *
- * - There is no such array.
- * - The JSON is found to be malformed. Malformed JSON within the values that are skipped is not noticed.
- * - An object on the path has a member name with an escape, or has two members with the next name of the path.
+ * Finds an array in the JSON value at index `start` by its path of member names, and decodes the array's elements with `read`. Yields as
+ * {@link pageElements} does. Returns undefined if there is no such array, if its path is ambiguous, or if the JSON is found to be
+ * malformed.
  */
 function* elementsIn<T>(
   page: Buffer,
@@ -169,6 +163,7 @@ function* elementsIn<T>(
     at = valueAfterName(page, end);
     if (at < 0) return undefined;
     if (name.equals(next)) {
+      // two members with this name
       if (found) return undefined;
       found = yield* elementsIn(page, at, path, read);
       if (!found) return undefined;

@@ -101,8 +101,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads the number at the cursor if it has at most 15 digits and no exponent. Returns undefined for any other number, without moving the
-   * cursor. The digits and the power of ten are exact doubles, so one division rounds as `JSON.parse` does.
+   * Reads the number at the cursor if it has at most 15 digits and no exponent. Returns undefined for any other value, without moving the
+   * cursor.
    */
   #shortNumber(): number | undefined {
     const { page } = this;
@@ -123,6 +123,7 @@ export class JsonCursor {
     }
     if (digits > MAX_DIGITS || !endsScalar(page[at]!)) return undefined; // has an exponent, or isn't a number
     this.at = at;
+    // Both are exact doubles, so one division rounds as `JSON.parse` does.
     if (decimals > 0) number /= POWERS_OF_TEN[decimals]!;
     return isNegative ? -number : number;
   }

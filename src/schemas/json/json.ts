@@ -51,9 +51,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but without changing the value of any number. A number whose value `JSON.parse` and `JSON.stringify`
- * would change becomes a {@link JsonNumber}; `-0` is returned as the number -0. Nearly every text has no such number, and then costs one
- * additional regular expression.
+ * Parses JSON as `JSON.parse` does, but preserves every number: one whose value `JSON.parse` and `JSON.stringify` would change becomes a
+ * {@link JsonNumber}, except `-0`, which becomes the number -0.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -75,9 +74,8 @@ export function canonicalJson(value: JsonValue): string {
 }
 
 /**
- * Matches a number whose value `JSON.parse` and `JSON.stringify` might change, and the character before the number. Such a number has 16 or
- * more digits, where a decimal point counts as one, or an exponent of three or more digits. All other numbers keep their values. Matches
- * within strings are rare and harmless.
+ * Matches a number whose value `JSON.parse` and `JSON.stringify` might change: one with 16 or more digits (a decimal point counts as one),
+ * or with an exponent of three or more digits. It may also match within a string, which is harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
@@ -122,11 +120,8 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces numbers in `value` by {@link JsonNumber}s, and returns the result. `value` is the parsed `text`, and `spans` are the positions
- * of these numbers in `text`. Objects and arrays are changed in place.
- *
- * To find these numbers in `value`, the text is parsed again with quotes around them, which makes them strings. `JSON.parse` alone thus
- * decides what the text means, also for repeated keys and `__proto__`.
+ * Replaces numbers in `value`, the parsed `text`, by {@link JsonNumber}s, and returns the result. `spans`: positions of these numbers in
+ * `text`. Objects and arrays are changed in place.
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';
@@ -136,6 +131,7 @@ function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpa
     from = end;
   }
   const root: Members = { value };
+  // The text is parsed again with these numbers as strings, so that `JSON.parse` alone decides about repeated keys and `__proto__`.
   const reread = JSON.parse(quoted + text.slice(from)) as JsonValue;
   const open: Pair[] = [[root, { value: reread }]];
   for (let pair = open.pop(); pair; pair = open.pop()) {
@@ -239,8 +235,8 @@ export function valueAt(
 }
 
 /**
- * Sets the value at a JSON Pointer within `value` to `part`, and returns the result. Creates an object at each step of the pointer where
- * there is neither an object nor an array. Modifies `value` in place; for the empty pointer returns `part`.
+ * Sets the value at a JSON Pointer within `value` to `part`, in place, and returns the result. Creates an object at each step of the
+ * pointer where there is neither an object nor an array. For the empty pointer the result is `part`.
  */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;

@@ -34,7 +34,7 @@ export interface BearerTokens {
   readonly get: () => Promise<{ readonly value: string }>;
   /**
    * Called with a token that the registry has refused. The next `get` then fetches another token, unless the refused one was issued only
-   * some seconds before: the registry may not accept it yet.
+   * some seconds before.
    */
   readonly forget: (value: string) => void;
 }
@@ -105,12 +105,11 @@ export class RegistryHttp {
   }
 
   /**
-   * Sends one request to the registry and returns the response. `exists` is true for a 2xx, and false for a 404 with the registry's own
-   * `error_code`.
+   * Sends a request to the registry and returns the response. `exists` is true for a 2xx, and false for a 404 from the registry itself.
    *
    * @param about The subject or schema id that the request concerns, for error messages.
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` if there is no response, and for 408, 429 and 5xx; `TLS_REFUSED` if no TLS connection
-   * can be set up; `REGISTRY_REFUSED` for any other response, also for a 2xx whose body is not a JSON object.
+   * can be set up; `REGISTRY_REFUSED` for any other response.
    */
   async request(
     method: string,
@@ -133,8 +132,8 @@ export class RegistryHttp {
   }
 
   /**
-   * Calls `send` with the value of the header `Authorization`. While the registry refuses an OAuth token with 401, calls it again after
-   * each of the {@link TOKEN_RETRY_PAUSES_MS}, with the token that the source then returns.
+   * Calls `send` with the value of the header `Authorization`. Calls it again after each of the {@link TOKEN_RETRY_PAUSES_MS} while the
+   * registry refuses an OAuth token with 401.
    */
   async #authorized<T extends { readonly status: number }>(
     send: (authorization: string | undefined) => Promise<T>,
@@ -213,11 +212,9 @@ function pathAdvice(base: string): string {
     : `check the path in ${SERVER.address}`;
 }
 
-/**
- * Returns the error message of a registry's response, as one line; undefined if the response has none. Confluent and Apicurio call it
- * `message`; Karapace uses `reason` or `detail` for missing credentials or rights.
- */
+/** Returns the error message of a registry's response, as one line; undefined if the response has none. */
 function errorMessageIn(answer: ResponseBody | undefined): string | undefined {
+  // Confluent and Apicurio use `message`; Karapace uses `reason` or `detail` for missing credentials or rights.
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
   const text = texts.find((each) => typeof each === 'string');
   return text?.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);

@@ -18,8 +18,8 @@ export interface SubjectInspection {
   /** Effective compatibility level of the subject: its own, else the global one; undefined if the registry reports neither. */
   readonly compatibility: string | undefined;
   /**
-   * Error messages, one line each, with which `register` would fail because the client lacks a right or the registry is read-only; empty if
-   * there are none. Whether the registry would accept a schema is not tested.
+   * Error messages, one line each, with which `register` would fail because the client lacks a right or the registry is read-only. Whether
+   * the registry would accept a schema is not tested.
    */
   readonly refusals: readonly string[];
 }
@@ -34,8 +34,7 @@ export interface SubjectInspection {
 export interface Registry {
   /**
    * Returns the id of the schema under the subject. If necessary, first sets the subject's compatibility level to FULL_TRANSITIVE and
-   * registers the schema. Repeated calls with the same subject and schema send the schema once; different schemas of a subject are sent one
-   * at a time.
+   * registers the schema. The id is cached.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
   /** Returns the newest version of the subject's schema; undefined if there is none. */
@@ -76,8 +75,8 @@ export function createRegistry(options: RegistryOptions): Registry {
 }
 
 /**
- * Implementation of {@link Registry}. Each schema and each id is requested once: `#ids` and `#schemas` cache the promises of requests. A
- * failed request is removed from the cache. Schemas of one subject are sent one after another; `#lastSent` has the request to wait for.
+ * Implementation of {@link Registry}. Ids and schemas are cached as promises, so that concurrent calls share a request. Schemas of one
+ * subject are sent one after another.
  */
 class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
@@ -155,13 +154,11 @@ class RegistryClient implements Registry {
     return integer(body.id, subject);
   }
 
-  /**
-   * Sends a request that changes a subject, and repeats it once after the status 409: if two clients create a subject at the same time, a
-   * registry may refuse one of them with it.
-   */
+  /** Sends a request that changes a subject, and repeats it once after the status 409. */
   async #change(method: string, path: string, subject: string, body: object) {
     const send = () => this.#http.request(method, path, subject, body);
     return send().catch((error: unknown) => {
+      // If two clients create a subject at the same time, a registry may refuse one of them.
       if (error instanceof CellarstreamError && error.context.status === CONFLICT) return send();
       throw error;
     });
@@ -197,19 +194,19 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Returns the registry's global compatibility level; undefined if the registry does not report it. The global level applies to subjects
-   * without a level of their own. `#subjectLevel` can't replace this method: for a subject without a schema, Apicurio and Karapace do not
-   * report the global level in response to it.
+   * Returns the registry's global compatibility level, which applies to subjects for which none is set; undefined if the registry does not
+   * report it.
    *
    * @param subject Subject that an error message names.
    */
   #globalLevel(subject: string): Promise<string | undefined> {
+    // `#subjectLevel` is not enough: for a subject without a schema, Apicurio and Karapace do not report the global level.
     return this.#levelAt('/config', subject);
   }
 
   /**
-   * Returns the compatibility level at a path of the registry's API; undefined if none is set, if this client lacks the right to
-   * read it, or if the path does not exist.
+   * Returns the compatibility level at a path of the registry's API; undefined if none is set, if the path does not exist, or if this
+   * client may not read it.
    */
   async #levelAt(path: string, subject: string): Promise<string | undefined> {
     try {
@@ -225,8 +222,8 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Sends a malformed request to the registry, to test whether the client may send valid ones, without changing anything. Returns the error
-   * message if the registry refuses the request because of credentials, a missing right or read-only mode; otherwise undefined.
+   * Tests, with a malformed request that changes nothing, whether this client may send valid ones. Returns the registry's error message if
+   * the client may not, otherwise undefined.
    */
   async #refusalOf(method: string, path: string, subject: string, malformed: object) {
     try {
@@ -250,10 +247,7 @@ function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/**
- * Whether an error says that the registry refused a request for one of these reasons: the client's credentials (401), a right that the
- * client lacks (403), or read-only mode.
- */
+/** Whether the registry refused a request because of the client's credentials (401), a missing right (403), or read-only mode. */
 function isForbidden(error: unknown): error is CellarstreamError {
   if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;

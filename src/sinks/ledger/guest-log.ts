@@ -20,7 +20,7 @@ import { topicBounds } from '../../kafka/client/topic-facts.ts';
 export interface GuestLog {
   /**
    * Appends an entry of this guest (a process that uses the API key beside the service) to the ledger topic. Returns the account's earlier
-   * entries, committed or not: those of its owners and of other guests.
+   * entries, committed or not.
    *
    * @param text Must differ from all other entries of this process, because the appended entry is recognized by its text.
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...
@@ -42,19 +42,15 @@ interface GuestLogOptions {
 const READ_TIMEOUT_MS = 10_000;
 const MISSING_TOPIC_ADVICE = '`cellarstream run` creates it when it starts';
 
-/**
- * Opens the ledger topic for a guest (a process that uses the API key beside the account's owner). A guest's entries have a key of their
- * own; with the owner's key, compaction would delete the owner's older entries. They are written without a transaction, so that a guest
- * fences no other process.
- */
+/** Opens the ledger topic for a guest: a process that uses the API key beside the account's owner. */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
+  // Without transactions, so that a guest fences no other process.
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Maps the offset of an owner's ledger entry to a time at which the entry existed, in ms (`scheduler.now()`). Contains every owner's
-   * entry of the account that this guest has read. The time gives a lower bound of the entry's age. It is needed after a change of the
-   * partition leader, when the brokers' timestamps can't be compared.
+   * Maps the offset of each owner's entry that this guest has read to a time at which the entry existed, in ms (`scheduler.now()`). The
+   * entry is at least as old as the time since then.
    */
   const seen = new Map<string, number>();
 
@@ -108,6 +104,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
           const seenAt = seen.get(one.offset) ?? at;
           seen.set(one.offset, seenAt);
           const { text: entry, ageMs } = entryOf(one, own);
+          // After a change of the partition leader, the brokers' timestamps can't be compared.
           return { text: entry, ageMs: Math.max(ageMs, sentAt - seenAt) };
         });
       return { entries, claimedAt: at, guestEntries: guests, at };

@@ -23,15 +23,14 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns the newest earlier entries. These include
-   * uncommitted entries, because a process may have acted on an entry whose commit was not acknowledged.
+   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns the newest earlier entries, also uncommitted ones.
    *
    * @param beside Messages to commit in the same transaction.
    */
   readonly claim: (text: string, beside?: readonly Message[]) => Promise<PriorEntries>;
   /**
-   * Appends an entry. Resolves when the entry is committed. After a failed call, the next call opens a new producer. That next call fails
-   * with `FENCED` if another process has meanwhile opened a producer for the account and appended an entry as the account's owner.
+   * Appends an entry. Resolves when the entry is committed. A failed call may be repeated; it then throws `FENCED` if another process has
+   * claimed the account meanwhile.
    *
    * @param beside Messages to commit in the same transaction.
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
@@ -49,23 +48,21 @@ export interface AccountLog {
 /** Ledger entries of guests (processes that use the API key beside the service). The ages in the entries count back from the time `at`. */
 export interface GuestEntries {
   /**
-   * Newest ledger entry of each guest process, unless it is too old to matter (see {@link unexpiredAt}). The result of a claim also
-   * includes the entries of other accounts with the same API key.
+   * Newest ledger entry of each guest process, unless it has expired ({@link unexpiredAt}). The result of a claim also includes the entries
+   * of other accounts with the same API key.
    */
   readonly guestEntries: readonly LedgerEntry[];
   /**
    * Time to which the ages of `guestEntries` refer, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a` at the
-   * latest. The age is 0 for entries that follow the newest entry written by the caller.
+   * latest.
    */
   readonly at: number;
 }
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry. Their ages are as of `claimedAt`.
-   *
-   * - A caller that claims the ledger gets at most one entry: the newest declaration.
-   * - A guest gets all of these entries that the ledger topic still contains.
+   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry, with their ages as of
+   * `claimedAt`. A claim gets at most the newest declaration; a guest gets all that the topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**
@@ -93,18 +90,16 @@ export interface AccountLogOptions {
 }
 
 /**
- * Opens the ledger topic for the owner of an account. Each account has its own transactional id, so that a claim by a new owner ends the
- * previous owner's open transaction. Entries are read up to the high watermark. The last stable offset would be too early, because open
- * transactions of other accounts hold it back.
+ * Opens the ledger topic for the owner of an account. A claim ends the previous owner's open transaction, because both use the account's
+ * transactional id.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
   return new OwnerLog(options);
 }
 
 /**
- * The ledger topic as the account's owner uses it. Calls run one after another. A claim opens a new producer and reads the ledger. Entries
- * are appended with that producer until a commit fails. The next append opens another producer, or fails with `FENCED` if another process
- * has appended an entry as the account's owner.
+ * The ledger topic as the account's owner uses it. Calls run one after another. A claim opens a new producer, with which entries are
+ * appended until a commit fails; the next append opens another one.
  */
 class OwnerLog implements AccountLog {
   readonly #options: AccountLogOptions;
@@ -189,11 +184,10 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Commits a claim of the account: the ledger entry `text`, and in the same transaction the messages `beside`. Opens a sink for it, and
-   * returns this sink and an offset in the ledger topic after the entry.
+   * Opens a sink and commits a claim of the account with it: the ledger entry `text` and the messages `beside`. Returns the sink and an
+   * offset in the ledger topic after the entry.
    *
-   * @throws CellarstreamError `FENCED` if a broker says that the sink's epoch is outdated. Another process has then probably opened the
-   * transactional id, and the account is left to that process.
+   * @throws CellarstreamError `FENCED` if a broker says that the sink's epoch is outdated.
    */
   async #commitClaim(text: string, beside: readonly Message[] | undefined) {
     try {
@@ -201,13 +195,14 @@ class OwnerLog implements AccountLog {
       const end = await this.#commit(sink, claimKey(this.#options.account), text, beside);
       return { sink, end };
     } catch (error) {
+      // Another process has probably opened the transactional id: the account is left to it.
       throw isEpochError(error) ? fencedError(error) : error;
     }
   }
 
   /**
-   * Commits an entry of the ledger (`key` and `text`), and in the same transaction the messages `beside` and tombstones for the keys in
-   * `#expired`. Returns an offset in the ledger topic after the entry. After a failure, `sink` is closed.
+   * Commits in one transaction a ledger entry (`key` and `text`), the messages `beside`, and tombstones for the keys in `#expired`. Returns
+   * an offset in the ledger topic after the entry. After a failure, `sink` is closed.
    */
   async #commit(
     sink: FencedSink,
@@ -249,9 +244,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a transactional producer (sink) in place of a failed one. If the failed one's epoch is outdated, first waits
-   * {@link CLAIM_GRACE_MS} and then reads the account's newest ledger entry. If another process wrote that entry, throws `FENCED`.
-   * Otherwise the epoch is outdated for another reason, such as a timeout, and the producer is opened.
+   * Opens a sink in place of a failed one. If the failed one's epoch is outdated, throws `FENCED` if another process wrote the account's
+   * newest ledger entry.
    */
   async #reopen(): Promise<FencedSink> {
     try {
@@ -262,6 +256,7 @@ class OwnerLog implements AccountLog {
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
       const last = (await this.#read(log)).all.findLast((one) => isOwn(one, account));
       if (last && !isOwnEntry(String(last.value))) throw fencedError(error);
+      // The epoch is outdated for another reason, such as a timeout.
       return this.#open();
     }
   }
@@ -288,15 +283,12 @@ class OwnerLog implements AccountLog {
     };
   }
 
-  /**
-   * Reads the ledger topic as `#read` does, and also returns the entry whose text is `text`, as `own`. If no entry has this text, the
-   * cached entries may be from a deleted topic, so the topic is read again from its beginning. If still no entry has this text, `own` is
-   * undefined.
-   */
+  /** Reads the ledger topic as `#read` does, and also returns the entry whose text is `text`, as `own`; undefined if there is none. */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;
     let found = await this.#read(from);
     if (!found.all.some(isIt)) {
+      // The cached entries may be from a deleted topic, so the topic is read again from its beginning.
       this.#options.ledgerTopic.invalidate();
       found = await this.#read(from);
     }
@@ -304,6 +296,8 @@ class OwnerLog implements AccountLog {
   }
 
   async #logEnds(from: BoundsSource): Promise<Bounds> {
+    // Open transactions of other accounts hold the last stable offset back, and a process may have acted on an entry whose commit was not
+    // acknowledged.
     const bounds = await from.bounds(this.#options.topic, 'uncommitted');
     return bounds.get(0) ?? { low: 0n, high: 0n };
   }

@@ -15,9 +15,8 @@ export interface LedgerEntry {
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age in ms above which ledger entries (declared requests) of other processes are ignored. It applies to entries of guests (processes that
- * use the account's quota without owning the account) and of other accounts with the same API key. If it is too small and the clocks of two
- * brokers differ, requests are ignored that still count against the quota.
+ * Age in ms above which ledger entries (declared requests) of guests and of other accounts with the same API key are ignored. If it is too
+ * small and the clocks of two brokers differ, requests are ignored that still count against the quota.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
@@ -55,8 +54,8 @@ export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
 }
 
 /**
- * Returns a lower bound of the age that the ledger message `entry` had when the message `at` was appended, in ms by the broker's clock. The
- * result is 0 if the partition leader changed in between, or if the timestamps were not set by the broker.
+ * Returns a lower bound of the age that the ledger message `entry` had when the message `at` was appended, in ms by the broker's clock. 0
+ * if the two timestamps can't be compared.
  */
 export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =
@@ -68,8 +67,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entry of each guest, unless the entry had expired when the message `at` was appended to the ledger. A guest is a
- * process, such as `check`, that uses the API key beside the service. `expired` has the keys of the guests whose newest entry had expired.
+ * Returns the newest entry of each guest (a process, such as `check`, that uses the API key beside the service). If that entry had expired
+ * when the message `at` was appended, it is left out, and `expired` has the guest's key.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],

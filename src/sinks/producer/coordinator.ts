@@ -89,14 +89,12 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond are up to date: they know
-   * everything that was committed before this producer was opened. With the isolation `committed`, the end offset is before the first open
-   * transaction of any producer.
+   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know everything that was
+   * committed before this producer was opened. With the isolation `committed`, the end offset is before the first open transaction of any
+   * producer.
    *
-   * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader and report an outdated end offset.
-   * Therefore this method asks the transaction coordinator for the partition leaders. The coordinator knows the newest leaders, because it
-   * has ended the previous transaction with them. Each request to a leader contains the leader epoch from the coordinator, so that a former
-   * leader refuses the request (KIP-320).
+   * A former partition leader could report an outdated end offset. Therefore the leaders are requested from the transaction coordinator,
+   * which has ended the previous transaction with them, and each request to a leader contains the leader epoch (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

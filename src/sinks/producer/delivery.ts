@@ -38,18 +38,17 @@ interface DeliveryResult {
 }
 
 /**
- * How long a partition leader may wait for the other replicas to store a batch, in ms. If it is too large (the response timeout or more), a
- * slow leader counts as unreachable.
+ * How long a partition leader may wait for the other replicas to store a batch, in ms. If it reaches the response timeout, a slow leader
+ * counts as unreachable.
  */
 const REPLICATION_MS = 8_000;
 
 /**
- * Sends batches to the leaders of their partitions. All leaders receive batches in parallel, each partition one batch at a time. A batch is
- * sent again, to the current leader, after a transient error or if there is no response. The repeated batch has the same bytes and the same
- * sequence number, so that the leader detects duplicates.
+ * Sends batches to the leaders of their partitions: to all leaders in parallel, to each partition one batch at a time. After a transient
+ * error or without a response, a batch is sent again with the same bytes and sequence number, so that the leader detects duplicates.
  *
- * @throws the error of a batch if no retry can resolve it, or if `options.patience` allows no further retry; also the errors of
- * `options.leaders`. After an error it is unknown which of the batches were written.
+ * @throws the error of a batch if no retry can resolve it, or if `options.patience` allows no further retry. It is then unknown which of
+ * the batches were written.
  */
 export function deliver(
   batches: readonly PartitionBatches[],
@@ -74,9 +73,8 @@ interface BatchFailure {
 }
 
 /**
- * Delivery of all batches of one commit, in several passes. A pass sends at most one batch of each partition. The next pass sends the
- * batches that failed and, in partitions where the batch succeeded, the following batch. After a failure there is a pause before the next
- * pass.
+ * Delivery of all batches of one commit, in passes. A pass sends at most one batch of each partition: the one that failed in the previous
+ * pass, or the following one. After a failure, the next pass begins after a pause.
  */
 class Delivery {
   readonly #options: DeliveryOptions;

@@ -7,17 +7,16 @@ import { hasErrorType, isEpochError } from '../../kafka/client/kafka-error.ts';
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit. If the broker refuses the commit with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. Brokers send
- * an epoch error if the transaction timed out, or if a newer producer was opened.
- *
- * The error does not show which process is the owner. The newer producer may belong to a process that ended before it committed a claim. Or
- * a late copy of this process's own request has opened the newer producer.
+ * Runs a commit. If the broker refuses the commit with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. It is then
+ * unknown which process is the owner.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {
     return await commit();
   } catch (error) {
     if (!isEpochError(error)) throw error;
+    // The transaction timed out, or a newer producer was opened: perhaps by a process that ended before it committed a claim, or by a late
+    // copy of this process's own request.
     throw new CellarstreamError(
       'COMMIT_FAILED',
       'Kafka refused a commit: its transaction timed out, or a newer producer of its transactional id was opened',
@@ -52,8 +51,8 @@ export class Fencing {
   /**
    * Records that a transaction begins, so that its age is known when its commit fails.
    *
-   * @param isInDoubt Whether the previous transaction may still be open at the broker. If so, the age is counted from the beginning of the
-   * previous transaction.
+   * @param isInDoubt Whether the previous transaction may still be open at the broker. If so, the age is counted from that transaction's
+   * beginning.
    */
   begin(isInDoubt: boolean): void {
     if (!isInDoubt) this.#began = now();

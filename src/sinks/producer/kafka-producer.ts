@@ -40,10 +40,8 @@ export interface KafkaProducerOptions {
    */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Identity of the producer that the new one replaces. Default: the new producer replaces any producer of the transactional id.
-   *
-   * The identity's epoch is outdated if another producer was opened since, or if the transaction timed out. Opening then has no effect and
-   * throws an error with `context.epoch`.
+   * Identity of the producer that the new one replaces. Default: the new producer replaces any producer of the transactional id. Opening
+   * fails with an error that has `context.epoch` if another producer was opened since, or if the transaction timed out.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */
@@ -51,22 +49,18 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` of a message (1). If this
- * value is too small, the timestamps of a key's messages do not always rise.
+ * Smallest difference between the timestamps of two commits, in ms. If it does not exceed the largest `timestampOffset` of a message (1),
+ * the timestamps of a key's messages do not always rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
 /**
- * Maximum lead of a commit's timestamp over the clock, in ms. The timestamps of commits rise even if the clock was set back; but if that
- * would make them lead by more, a commit gets the time of the clock.
+ * Maximum lead of a commit's timestamp over the clock, in ms. After the clock was set back, the timestamps of commits still rise, unless
+ * they would lead by more.
  */
 const MAX_TIMESTAMP_LEAD_MS = 1_000;
 /**
- * Opens a transactional sink on Kafka, which works like Kafka's Java producer. All partitions are added to a transaction before any message
- * is sent. A batch without a response is sent again with the same bytes and the same sequence number. A transaction is committed only after
- * all partition leaders have acknowledged its batches.
- *
- * Opening the sink fences every older producer of the transactional id and ends that producer's open transaction. So messages that are read
- * back afterwards are final.
+ * Opens a transactional sink on Kafka, which works like Kafka's Java producer. Opening fences every older producer of the transactional id
+ * and ends that producer's open transaction, so messages that are read back afterwards are final.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
@@ -94,8 +88,8 @@ class KafkaProducer implements FencedSink {
   #identity: ProducerIdentity;
   #sequences = new Sequences();
   /**
-   * Whether a late copy of an earlier request may still reach a broker. It would become part of the next transaction, so the producer's
-   * identity is renewed before that transaction.
+   * Whether a late copy of an earlier request may still reach a broker and become part of the next transaction. The producer's identity is
+   * then renewed before that transaction.
    */
   #isInDoubt = false;
   #isDone = false;
@@ -143,11 +137,11 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Resolves when readers can see the newest commit. This is later than the response to EndTxn, which brokers send before they write the
-   * markers. Never rejects, because the transaction is committed in any case. Resolves early if the wait takes too long, or if the broker
-   * does not support DescribeTransactions (before Kafka 3.0).
+   * Resolves when readers can see the newest commit. Resolves early if the wait takes too long, or if the broker can't report the state of
+   * the transaction (before Kafka 3.0). Never rejects.
    */
   async awaitVisible(): Promise<void> {
+    // Brokers respond to EndTxn before they write the transaction markers.
     const known = this.#coordinator.send(describeTransaction(this.#options.transactionalId), {
       patience: this.#patience('visible'),
       codeOf: ({ errorCode, state }) =>
@@ -165,11 +159,9 @@ class KafkaProducer implements FencedSink {
     }
   }
 
-  /**
-   * Closes the producer. Calls in flight are rejected, although brokers may still execute them. That does no harm: the next producer of the
-   * transactional id ends this producer's transaction and raises the epoch before it reads messages back.
-   */
+  /** Closes the producer. Calls in flight are rejected, although brokers may still execute them. */
   close(): Promise<void> {
+    // Calls that are still executed do no harm: the next producer raises the epoch before it reads messages back.
     this.#isDone = true;
     this.#brokers.close();
     return Promise.resolve();
@@ -180,8 +172,8 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Requests a new producer identity. If the producer already has one, its open transaction is aborted first. The sequence numbers of the
-   * new identity begin at 0 in all partitions.
+   * Requests a new producer identity, whose sequence numbers begin at 0. If the producer already has an identity, its open transaction is
+   * aborted first.
    */
   async #renewIdentity(): Promise<void> {
     const { transactionalId } = this.#options;
@@ -301,8 +293,8 @@ function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): 
 }
 
 /**
- * Throws an error if a partition of the transaction (`meant`) is missing from `delivered`, the partitions whose messages were written. A
- * commit would lose that partition's messages.
+ * Throws an error if a partition of the transaction (`meant`) is missing from `delivered`, the partitions whose messages were written: a
+ * commit would lose its messages.
  */
 function expectAllDelivered(
   meant: readonly OfTopic<number>[],
@@ -317,8 +309,8 @@ function expectAllDelivered(
 }
 
 /**
- * Returns the offset after the commit's transaction marker in each partition. A topic is left out if the result is unknown for one of its
- * partitions, because a partial result could not be compared.
+ * Returns the offset after the commit's transaction marker in each partition. A topic is left out if the offset is unknown for one of its
+ * partitions.
  */
 function commitEnds(delivered: readonly Delivered[]): CommitEnds {
   const ends = new Map<string, Map<number, bigint>>();
@@ -327,6 +319,7 @@ function commitEnds(delivered: readonly Delivered[]): CommitEnds {
     ends.set(topic, ofTopic);
     if (end !== undefined) ofTopic.set(partition, end + 1n); // the transaction marker follows the messages
   }
+  // A partial result could not be compared.
   for (const { topic, end } of delivered) if (end === undefined) ends.delete(topic);
   return ends;
 }

@@ -10,8 +10,8 @@ import type { Address } from '../../kafka/client/protocol.ts';
 import { ERROR, errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
 
 /**
- * Maximum age of the cached partition leaders, in ms, after which they are requested again. If it is too large, new partitions are noticed
- * late, as brokers report moved leaders but not added partitions.
+ * Maximum age of the cached partition leaders, in ms. If it is too large, new partitions are noticed late, because brokers report moved
+ * leaders but not added partitions.
  */
 const MAX_AGE_MS = 60_000;
 

@@ -31,8 +31,8 @@ export class PlainProducer {
   /**
    * Writes a message. Resolves when all in-sync replicas have the message. The retries that this method makes do not duplicate it.
    *
-   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the message is too large for the topic. After an error
-   * the message may have been written nevertheless, and sending it again can write it twice.
+   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the message is too large for the topic. The message may
+   * have been written nevertheless.
    */
   send(topic: string, record: ProducerRecord): Promise<void> {
     const turn = this.#last.then(() => this.#send(topic, record));
@@ -90,8 +90,8 @@ export interface GivenUp {
  */
 export interface DeadLetters {
   /**
-   * Writes a dead letter. Resolves when all in-sync replicas have it. The call may be repeated after a failure; this can write the dead
-   * letter twice.
+   * Writes a dead letter. Resolves when all in-sync replicas have it. A call that is repeated after a failure can write the dead letter
+   * twice.
    *
    * @throws CellarstreamError `KAFKA_UNREACHABLE`; `TOPIC_SETTINGS` if the dead letter is too large for the topic; `KAFKA_REFUSED`.
    */

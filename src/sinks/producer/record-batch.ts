@@ -53,14 +53,14 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Constant part of the size of gzip's output chunks, in bytes. The size of a chunk is half the input size plus this value, and at most
- * `MAX_PIECE_BYTES`. Events compress to about a quarter of their size, so the output of most batches fits into one chunk.
+ * Constant part of the size of gzip's output chunks, in bytes. A chunk has half the size of the input plus this value, and at most
+ * `MAX_PIECE_BYTES`.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /**
- * Smallest size of a batch's encoded messages with which they are compressed, in bytes. If it is too small, setting up gzip for small
- * batches, such as those with a cursor, takes longer than compression saves.
+ * Smallest size of a batch's encoded messages with which they are compressed, in bytes. If it is too small, compressing small batches takes
+ * longer than it saves.
  */
 const MIN_COMPRESSED_BYTES = 2_048;
 
@@ -85,6 +85,7 @@ export async function packRecords(
   const raw = out.bytes.subarray(0, out.at);
   const whole = { count, timestampOffset };
   if (raw.length < MIN_COMPRESSED_BYTES) return { ...whole, bytes: raw, isCompressed: false };
+  // Events compress to about a quarter of their size, so the output of most batches fits into one chunk.
   const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length / 2 + GZIP_OVERHEAD_BYTES);
   const bytes = await compress(raw, { ...GZIP_OPTIONS, chunkSize: Math.ceil(chunkSize) });
   return { ...whole, bytes, isCompressed: true };
@@ -222,11 +223,10 @@ function maxBatchBytes(maxMessageBytes = Infinity): number {
 }
 
 /**
- * Returns the maximum size of a message's value, in bytes. A message with such a value fits into a batch, even if its key and headers have
- * `KEY_AND_HEADER_BYTES`.
+ * Returns the maximum size of a message's value, in bytes, with which the message fits into a batch. Reserves `KEY_AND_HEADER_BYTES` for
+ * its key and headers.
  *
- * @param maxMessageBytes The topic's `max.message.bytes`: the broker refuses a batch that is larger. Default: unlimited, so that only
- * {@link MAX_BATCH_BYTES} limits a batch.
+ * @param maxMessageBytes The topic's `max.message.bytes`. Default: only {@link MAX_BATCH_BYTES} limits a batch.
  */
 export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
@@ -238,8 +238,8 @@ export interface PartitionedRecord extends ProducerRecord {
 }
 
 /**
- * Packs messages, in their order, into batches that are no larger than their topics accept. Only a message that is too large alone gets a
- * larger batch, which the broker refuses.
+ * Packs messages, in their order, into batches that are no larger than their topics accept. A message that is too large alone gets a larger
+ * batch, which the broker refuses.
  */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,

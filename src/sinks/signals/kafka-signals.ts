@@ -41,7 +41,7 @@ export interface SignalTopic {
   readonly ends: () => Promise<Offsets>;
   /**
    * Emits the committed messages of the signals topic from the offsets `from` on. A partition that `from` lacks is read from its beginning.
-   * With `follow`, continues with new messages; without it, completes at the end offsets as of the time of subscription.
+   * With `follow`, continues with new messages; otherwise completes at the end offsets as of the subscription.
    */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
@@ -130,15 +130,13 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
 }
 
 /**
- * Creates a view of the signals topic in which all subscribers that follow the topic share one reader. A new subscriber first reads the
- * existing messages with a reader of its own, and then gets those of the shared reader. Messages that arrive in between may be emitted
- * twice.
+ * Creates a view of the signals topic in which all subscribers with `follow` share one reader of new messages. A new subscriber first reads
+ * the existing messages; those that arrive meanwhile may be emitted twice.
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once the offsets at which the shared reader starts are known: the end offsets of the topic at that time. A new subscriber waits
-   * for this before it reads the existing messages with a reader of its own. That reader then stops at or after these offsets, so the
-   * subscriber misses no message.
+   * Emits once the offsets at which the shared reader starts are known. A new subscriber waits for this before it reads the existing
+   * messages, so that its own read ends at or after these offsets and no message is missed.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {
@@ -190,8 +188,8 @@ type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
 export type AckOf<R extends SignalRequest> = Signals[`${R['type']}-ack`];
 
 /**
- * Reads the signals topic from the offsets `from` on, and emits the acknowledgements of one request. Does not complete, even after the last
- * acknowledgement. Errors with a CellarstreamError.
+ * Reads the signals topic from the offsets `from` on, and emits the acknowledgements of one request. Does not complete. Errors with a
+ * CellarstreamError.
  */
 export function acknowledgementsOf<R extends SignalRequest>(
   topic: SignalTopic,

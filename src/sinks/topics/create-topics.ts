@@ -24,14 +24,8 @@ interface CreationOptions extends ClusterAccess {
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
 /**
- * Creates topics, and returns the optional settings that were left out. Settings that are not in {@link TopicSpec.required} are optional.
- * The replication factor is optional too if `TOPIC_REPLICATION` is not set.
- *
- * If the brokers refuse a topic, and an optional setting may be the cause, the topic is created without some of its settings:
- *
- * - if the brokers refuse an optional replication factor: with the brokers' default factor, and without `min.insync.replicas`;
- * - if the brokers name other optional settings: without these;
- * - if the brokers name no optional setting: without all of them; if that does not suffice, also with the default replication factor.
+ * Creates topics, and returns the optional settings that were left out because the brokers refuse them. Settings that are not in
+ * {@link TopicSpec.required} are optional, and so is the replication factor if `TOPIC_REPLICATION` is not set.
  *
  * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
@@ -138,6 +132,7 @@ function refusedOptionalSettings(
   if (isInvalidReplication) return [];
   const named = optional.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
+  // The brokers name no optional setting, so all of them are left out; if that does not suffice, the replication factor too.
   return optional.length > 0 ? optional : replication;
 }
 
@@ -157,7 +152,7 @@ function refusalText({ errorCode, message }: TopicResult): string {
 
 /**
  * Creates one error for all topics that can't be created. Topics for which a right is missing are listed together, because one ACL can
- * grant the right for all of them.
+ * grant it for all.
  */
 function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
   const lacking = refusals.filter(({ answer }) => UNAUTHORIZED_CODES.has(answer.errorCode));

@@ -34,10 +34,9 @@ export interface Destination {
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. A finding
-   * about a topic that all lists share is returned for one list only.
-   *
-   * The first call for a list does not inspect the topics. It returns the findings from the start of the service.
+   * Inspects the topics that a list is written to, creates those that were deleted, and returns findings about unwise settings. The first
+   * call for a list returns the findings from the start of the service instead. A finding about a topic that all lists share is returned
+   * for one list only.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -45,7 +44,7 @@ export interface Destination {
 }
 
 /**
- * Creates the missing topics and registers the missing schemas that the service itself defines; verifies the existing ones. Nothing is
+ * Creates the missing topics, inspects the existing ones, and registers the missing schemas that the service itself defines. Nothing is
  * created before Kafka and the registry have both responded.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`; or, if no retry can succeed, `TOPIC_SETTINGS`, `KAFKA_REFUSED`,
@@ -79,8 +78,8 @@ export async function openDestination(
 }
 
 /**
- * Looks up the newest schema that the registry has for the values of a topic. Does not change the registry, but resolves with a function
- * that does. That function registers `schema` if the newest schema differs from it. It returns the topic with the registry id of `schema`.
+ * Compares `schema` with the newest schema that the registry has for the values of a topic. Resolves with a function that registers
+ * `schema` if they differ, and returns the topic with the registry id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
@@ -92,20 +91,14 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
   });
 }
 
-/**
- * Creates or verifies all topics, and returns their properties. The returned function `inspect` creates or verifies the topics of one list:
- * see {@link Destination.inspect}.
- */
+/** Creates or inspects all topics, and returns their properties and the function {@link Destination.inspect}. */
 async function inspectedTopics(config: ConfigWith<'kafka'>, links: KafkaClients) {
   const options = topicsOf(config, links);
   const first = await openTopics(options);
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const resourceOf = new Map(options.topics(1).map(({ topic, resource }) => [topic, resource]));
-  /**
-   * Lists for which `inspect` has not been called yet. The first call for a list does not inspect its topics again, but returns what was
-   * found when the service started.
-   */
+  /** Lists for which `inspect` has not been called yet. The first call returns what was found when the service started. */
   const fresh = new Set(config.resources);
   /** Texts of the findings about shared topics that `inspect` has already returned for a list, so that it does not return them again. */
   const reportedTopics = new Set<string>();

@@ -37,9 +37,8 @@ interface TopicsState {
 }
 
 /**
- * Creates the missing topics, and inspects the settings of all of them. Settings with which data would be lost are an error. In topics with
- * {@link TopicSpec.fixedPartitions}, a number of partitions other than the specified one is an error too. Other topics, such as those of
- * lists, may have any number of partitions.
+ * Creates the missing topics, and inspects the settings of all of them. Settings with which data would be lost are an error, and so is
+ * another number of partitions than specified in topics with {@link TopicSpec.fixedPartitions}.
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such settings; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.
@@ -189,8 +188,7 @@ const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**
  * Returns a warning for each retention setting with which Kafka deletes schemas from the storage topic of a schema registry. The registry
- * would then assign the deleted schemas' ids to other schemas. Only the topics in {@link STORAGE_TOPICS} are checked. There are no warnings
- * for topics that do not exist, or whose settings this client's user has no right to read.
+ * would then assign the deleted schemas' ids to other schemas. Only topics with the default names are checked.
  */
 export async function registryStorageFindings(
   cluster: ClusterAccess,

@@ -49,10 +49,10 @@ export async function missingTopicRights(
 }
 
 /**
- * Determines whether this client's user lacks the right `Read` on a Kafka group, which every member of the group needs. Returns one element
- * for the group if so, otherwise an empty array.
+ * Returns one element if this client's user lacks the right `Read` on a Kafka group, which every member of the group needs; otherwise an
+ * empty array.
  *
- * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the Kafka group.
+ * @throws CellarstreamError as {@link withBrokers} does.
  */
 export async function missingGroupRights(
   cluster: ClusterAccess,

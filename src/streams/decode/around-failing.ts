@@ -12,29 +12,26 @@ interface FailingOffset {
   /** Key of the record directly before the failing record; undefined if the failing record was the first of its page. */
   readonly after: string | undefined;
   /**
-   * Key of the record directly after the failing one: in the list, the failing record comes after the key `after` and before this key.
-   * Undefined if the failing record was the last of the list.
+   * Key of the record directly after the failing record, which comes between the keys `after` and `before`. Undefined if the failing record
+   * was the last of the list.
    */
   readonly before: string | undefined;
 }
 
 /**
- * Maximum number of failing offsets that are remembered for the whole list, and likewise for its windows of dates. If it is too small, the
- * failing record of a page is searched for again, with a dozen requests, whenever a page with a forgotten offset is read.
+ * Maximum number of failing offsets that are remembered for the whole list, and likewise for its windows of dates. If it is too small,
+ * failing records are searched for again, with a dozen requests each time.
  */
 const MAX_PLACES = 100;
 
 /**
- * List offsets of the records of one list that are known to make pages fail. They replace the search for the failing record, which splits
- * the page again and again. A page that contains such an offset is read as follows:
- *
- * 1. The whole page is requested. If that succeeds, the record has become readable.
- * 2. Otherwise, the records after the failing one and those before it are requested.
+ * List offsets of the records of one list that are known to make pages fail, so that these records are not searched for again. A page with
+ * such an offset is requested as a whole first, in case the record has become readable, and then in parts around the record.
  */
 export class FailingOffsets {
   /**
-   * Known failing offsets. The map's key says whether they were found in windows of dates. With true, an offset counts from the start of
-   * its window; with false, from the start of the list.
+   * Known failing offsets, by whether they were found in windows of dates. With true, an offset counts from the start of its window; with
+   * false, from the start of the list.
    */
   readonly #places = new Map<boolean, readonly FailingOffset[]>();
 
@@ -43,11 +40,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first record of a page that is known to make requests fail; undefined if there is none. The result has these fields:
-   *
-   * - `place`: the failing record;
-   * - `until`: list offset at which the readable records after `place` end. This is the offset of the page's next failing record, or the
-   *   end of the page.
+   * Returns the first record of a page that is known to make requests fail; undefined if there is none. `until`: list offset of the page's
+   * next failing record, or of the end of the page.
    *
    * @param isDated Whether the page belongs to a window of dates.
    * @param offset List offset at which the page begins.
@@ -75,8 +69,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Forgets which list offsets within one page are known to fail, so that the failing records of the page are searched for again.
-   * `isDated`: whether the page belongs to a window of dates.
+   * Forgets the failing offsets within one page, so that its failing records are searched for again. `isDated`: whether the page belongs to
+   * a window of dates.
    */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const isElsewhere = ({ at }: FailingOffset) => at < offset || at >= offset + pageSize;
@@ -110,11 +104,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records after the adjacent failing records in `row`, and returns the responses. If the request fails, it is
-   * repeated for the first half of these records, and so on. The last records of the page may therefore be missing from the responses.
-   *
-   * If the request for a single record fails too, its list offset is added to `row`, and reading continues after it. The page is given up
-   * if `row` has more than `MAX_IN_A_ROW` records.
+   * Requests the page's records after the adjacent failing records in `row`, and returns the responses. If the request fails, fewer records
+   * are requested, so the last records of the page may be missing from the responses. Further failing records are added to `row`.
    *
    * @param row List offsets of the adjacent failing records so far.
    */
@@ -136,16 +127,15 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     }
   }
   /**
-   * Returns the responses with the records after a failing record. `first` is the response to the request for `part`, the page that begins
-   * directly after the failing record. Usually no other response is needed.
-   *
-   * A list that is read in whole pages is an exception: `part` may have just one record, because its size must divide its list offset. Then
-   * further pages are requested, until at least `MIN_RECORDS_BEHIND` records have been requested, the list ends, or a request is given up.
+   * Returns the responses with the records after a failing record: usually only `first`, the response to the request for `part`. In a list
+   * that is read in whole pages, `part` may be small; then further pages are requested, for at least `MIN_RECORDS_BEHIND` records if
+   * possible.
    */
   function* more(first: Answer, part: PagePlace): Steps<readonly Answer[]> {
     const answers = [first];
     let length = part.pageSize;
     let at = part.offset + length;
+    // The size of a whole page divides its list offset, so the page may have just one record.
     while (plan.isWhole && length < MIN_RECORDS_BEHIND && answers.at(-1)!.hasNext) {
       const next = plan.from(at, pageSize);
       const answer = yield* attempts.attempt(next);
@@ -157,9 +147,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     return answers;
   }
   /**
-   * Requests the page's records before list offset `at`, and returns the responses that contain them. Sends several requests if the server
-   * serves fewer records at once than requested. Throws as {@link PageAttempts.retryLater} does if a request is given up, or if a response
-   * has no records or more than requested.
+   * Requests the page's records before list offset `at`, and returns the responses that contain them. Throws as
+   * {@link PageAttempts.retryLater} does if a request is given up, or if a response has no records or more than requested.
    */
   function* front(at: number): Steps<readonly Answer[]> {
     const read: Answer[] = [];
@@ -183,15 +172,12 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page without the record at list offset `failing`. Even a request for that record alone has failed. The page is read in these
-   * steps:
+   * Reads the page without the record at list offset `failing`, for which even a request alone has failed. Returns the page with an
+   * unreadable record in the place of each failing one. The page is read in these steps:
    *
    * 1. The records after the failing record are requested. If the first of them fail as well, they are left out too.
    * 2. The records before the failing record are requested.
    * 3. Each failing record is requested once more. If one of them can be read now, throws as {@link PageAttempts.retryLater} does.
-   *
-   * Returns the page with an unreadable record in the place of each failing one. If there is just one failing record, its offset is
-   * remembered for later reads of the page.
    */
   function* at(failing: number): Steps<Answer> {
     const row = [failing];
@@ -200,6 +186,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     const again: (Answer | undefined)[] = [];
     for (const each of row) again.push(yield* attempts.attempt({ offset: each, pageSize: 1 }));
     if (again.some((answer) => answer !== undefined)) return attempts.retryLater();
+    // A single failing record is remembered for later reads of the page.
     if (row.length === 1) {
       const [last, next] = [allRecords(before).at(-1), after[0]!.data[0]];
       places.add(isDated, { at: failing, after: last?.key, before: next?.key });
@@ -209,11 +196,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 
   /**
    * Reads the page in parts around its first record that is known to make the page fail. Returns the page with a gap in place of that
-   * record. Returns undefined if
-   *
-   * - the page has no such record;
-   * - the record before or after it is not the same as when the failing record was found;
-   * - the request for one of the parts is given up.
+   * record; undefined if there is no such record, if its neighbours have changed, or if a request is given up.
    */
   function* known(): Steps<Answer | undefined> {
     const found = places.find(isDated, offset, pageSize);
@@ -237,10 +220,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. In a scan of the whole list, the text names the key of the
- * readable record before it. So the text does not change while that record stays there, and the missing record is reported once.
+ * Returns the text of the dead letter for a record that no response contains. In a scan of the whole list, the text names the readable
+ * record before it, so that it stays the same and the missing record is reported once.
  *
- * @param isDated Whether the record is missing in a window of dates. Neighbours change there, so the text does not name the neighbour.
+ * @param isDated Whether the record is missing in a window of dates, where neighbours change and are not named.
  * @param key Key of the nearest readable record before the missing one.
  * @param nth Number of failing records between the readable record and the missing one.
  */

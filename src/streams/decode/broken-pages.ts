@@ -34,22 +34,22 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 interface BrokenPageOptions {
   readonly url: URL;
   /**
-   * Requests a page or a part of it. The request is not repeated because of elements that are not JSON: these become unreadable records at
-   * once, or, if the end of one can't be determined, the response is a {@link BrokenResponse}.
+   * Requests a page or a part of it. Elements that are not JSON become unreadable records; if the end of one can't be determined, the
+   * response is a {@link BrokenResponse}.
    */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
   /**
-   * Whether a part of a page can be requested alone: true if the list is paged by offset. If false, a page with a broken record fails, and
-   * the whole page is requested again until it can be read.
+   * Whether a part of a page can be requested alone: true if the list is paged by offset. If false, a page with a broken record fails until
+   * it can be read as a whole.
    */
   readonly hasParts: boolean;
 }
 
 /**
  * Maximum number of broken records (not JSON) of one page that are requested alone, one after the other, to get their text. Once it is
- * reached, a smaller page is returned instead: the first half of the records before the last one that was requested alone.
+ * reached, a smaller page is returned instead.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that a page may have. If it has more, the API is considered at fault, and the page fails. */
@@ -62,8 +62,7 @@ const MAX_COMPARED = 64;
  * alone. The response decides how to continue:
  *
  * - Usually it contains the record's exact text. The page is then requested again, and this text is decoded as one unreadable record.
- * - If the record is readable alone, the page was too large for the server or a proxy. The first half of the records before it is returned,
- *   as a smaller page.
+ * - If the record is readable alone, the page was too large for the server or a proxy. The first half of the records before it is returned.
  * - If the record truncates the response, or its text differs in each response, the page is read in parts around it.
  *
  * A single record that was requested by its key is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read in
@@ -135,16 +134,12 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads a page in parts around a broken record: one that truncates the response, or whose text differs in every response. Each broken
-   * record is requested alone twice; `one` is the first response for the record at `place`. The further requests are:
+   * Reads a page in parts around a broken record: one that truncates the response, or whose text differs in every response. Returns the
+   * page with an unreadable record in place of each broken one. The requests are:
    *
-   * 1. The records after the broken record. If the first of them are broken as well, each of these is requested alone (first time).
+   * 1. The records after the broken record. If the first of them are broken as well, each of these alone.
    * 2. The records before the broken record.
-   * 3. Each broken record alone (second time).
-   *
-   * Returns the page joined from these responses, with an unreadable record in place of each broken one. Throws if the two responses for a
-   * broken record do not begin with the same characters, because the list has probably changed meanwhile. A change that is undone between
-   * the two requests is not noticed.
+   * 3. Each broken record alone once more. If its text begins with other characters than before, the list has probably changed: throws.
    *
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for this record alone.
@@ -166,11 +161,8 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the records after a broken record, and returns the response. These are the page's records from list offset `first` to the next
-   * broken one.
-   *
-   * If the record at `first` is broken as well, the response to a request for it alone is added to `row`. Reading then continues with the
-   * next offset. Throws if more than `MAX_IN_A_ROW` adjacent records are broken.
+   * Requests the page's records from list offset `first` to the next broken one, and returns the response. If the record at `first` is
+   * broken as well, the response to a request for it alone is added to `row`, and reading continues with the next offset.
    *
    * @param row Responses with the adjacent broken records so far.
    */

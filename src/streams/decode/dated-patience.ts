@@ -13,8 +13,8 @@ type FailureCause = 'request' | 'token' | 'server';
 
 /**
  * Limits after which a query with dates is given up, by the likely cause of its newest failure. Both have to be reached: `failures`
- * failures in a row, and `ms` milliseconds from the first of them to the newest. If the limits are too small, a short outage stops the
- * polls, and requests without dates are sent. If they are too large, it takes longer until sweeps replace the failing polls.
+ * failures in a row, and `ms` milliseconds from the first of them to the newest. If they are too small, a short outage stops the polls. If
+ * they are too large, it takes longer until sweeps replace the failing polls.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {
@@ -25,7 +25,7 @@ const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; reado
 
 /**
  * Decides when to give up one query with modification dates. Such a query can be given up, because the list can also be read without dates.
- * A request without dates then shows whether the dates are the cause. A query without dates is not given up, but retried for ever.
+ * Other queries are retried for ever.
  */
 export class DatedPatience {
   readonly #scheduler: SchedulerLike;
@@ -62,8 +62,8 @@ export class DatedPatience {
   }
 
   /**
-   * Returns the error to report for `cause`, an error of a query by modification date. If the query is given up because of `cause`, the
-   * result is an `API_STATUS` error, from which {@link giveUpReason} reads the reason. Otherwise it is `cause` itself.
+   * Returns the error to report for `cause`, an error of a query by modification date: an `API_STATUS` error with a {@link giveUpReason} if
+   * the query is given up because of `cause`, otherwise `cause` itself.
    */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;

@@ -25,8 +25,7 @@ type Response = Pick<RawPage, 'body' | 'headers'>;
  * Decodes a body into a page, element by element. The generator yields between steps (see {@link stepwise}).
  *
  * @param offset List offset of the request.
- * @returns The page. If the body is JSON but not a page, or reports an error: a text for an error message, which says what was expected and
- * what the body has.
+ * @returns The page. If the body is JSON but not a page, or reports an error: a text for an error message.
  * @throws SyntaxError if the body is not JSON; RangeError if it is nested too deeply.
  */
 export function* decodedPage(
@@ -57,9 +56,8 @@ export interface AroundPage {
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the first element that is not JSON and whose text is not yet known as unreadable. The end of such an element is a guess, so
-   * the decoded page is uncertain from this index on. If the body ends right after an element, the index after that element counts as one.
-   * If the texts of all elements that are not JSON are known: the index of the last of them.
+   * Index of the first element that is not JSON and whose text is not yet known as unreadable. From this index on, the decoded page is
+   * uncertain. If there is no such element: the index of the last element that is not JSON.
    */
   readonly place: number;
   /** Bytes of the response body from the start of the element at index `place` to the end. */
@@ -69,17 +67,15 @@ export interface AroundPage {
 /**
  * Decodes a page in which some elements are not JSON. These elements become unreadable records.
  *
- * It is certain where the first such element starts. Where it ends is a guess by brackets and quotes, which may be malformed as well.
- * Therefore the page is accepted only if both of these conditions are met:
+ * Where such an element ends is a guess by brackets and quotes, which may be malformed as well. Therefore the page is accepted only if both
+ * of these conditions are met:
  *
  * - Everything else in the response is JSON.
  * - The page has as many elements as were requested, or as are left in the list.
  *
- * If a page of one record is not accepted, `singleRecordIn` guesses the end of its record in another way.
- *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
  * @returns The page with its unreadable records; if it is not accepted, a result whose `page` is undefined. If every element is JSON, the
- * error is elsewhere in the response: the result is undefined or, for a request for a single record, has the whole body as `rest`.
+ * error is elsewhere: the result is undefined or, for a request for a single record, has the whole body as `rest`.
  */
 export function* pageAround(
   { body: page, headers }: Response,
@@ -103,6 +99,7 @@ export function* pageAround(
     if (known) {
       next += new PageRecords(known.values).length;
       const isCutOff = skipSpace(body, known.end) === body.length;
+      // The body ends right after an element, so the following one counts as not JSON.
       if (isCutOff) blame({ place: next, at: body.length }, false);
       return known;
     }
@@ -127,6 +124,7 @@ export function* pageAround(
   const around = { texts: found, place: blamed.place, rest };
   const whole = parts && pageWith(parts.rest, parts.elements);
   if (whole && isCompletePage(whole, offset, pageSize)) return { ...around, page: whole };
+  // In a page of one record, the end of the record is guessed in another way.
   const alone =
     pageSize === 1 && blamed.place === 0
       ? singleRecordIn(body, blamed.at, offset, pageWith)
@@ -135,10 +133,8 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record that begins at byte `at`, or the run that begins there. A run is a group of adjacent records that are recognized
- * together. The last record is left out if neither a delimiter nor the end of the page follows it.
- *
- * Returns undefined if the first record is not JSON, or if no record is left.
+ * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Returns
+ * undefined if the first record is not JSON. The last record is left out if neither a delimiter nor the end of the page follows it.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
@@ -157,10 +153,8 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
 }
 
 /**
- * Decodes a page whose only record is not JSON. The record begins at byte `at` of the body, and its end is guessed.
- *
- * For this, the `]` characters of the body are tried as the end of the array of records, beginning with the last one. The first `]` with
- * which the response without the record is JSON is accepted. Returns undefined if none of the last {@link MAX_BRACKETS} fits.
+ * Decodes a page whose only record, which begins at byte `at` of the body, is not JSON. The end of the record is guessed: it is the last
+ * `]` with which the rest of the response is JSON. Returns undefined if none of the last {@link MAX_BRACKETS} fits.
  */
 function singleRecordIn(
   body: Buffer,
@@ -208,8 +202,8 @@ export function isNoJson(error: unknown): error is Error {
 const MAX_TEXTS = 10_000;
 
 /**
- * Set of texts that are not JSON, that servers sent in place of a record, and that are accepted as unreadable records. They are stored as
- * digests. All requests of a list share the set, so a page is not requested again because of a text in the set.
+ * Texts that are not JSON, and that servers sent in place of a record, as a set of digests. All requests of a list share the set, so a page
+ * is not requested again because of a text in the set.
  */
 export class UnreadableTexts {
   readonly #digests = new Map<number, Set<string>>();
