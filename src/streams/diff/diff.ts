@@ -96,10 +96,9 @@ export interface DiffOptions {
 }
 
 /**
- * Turns records into changes, one page at a time. Each record is encoded and compared with its image, which is the record in encoded form
- * as last published under the same key. If the bytes are equal, or only volatile fields differ, there is no change. If a key occurs
- * repeatedly in a page, each occurrence is compared with the one before it. If the read proved a key absent, or the API shows its record as
- * deleted, the change is a deletion (`d`); there is none for a key without an image.
+ * Turns records into changes, one page at a time. Each record is compared with its image: the record in encoded form as last published
+ * under the same key. If the bytes are equal, or only volatile fields differ, there is no change. A key that the read proved absent, or
+ * whose record the API shows as deleted, gives a deletion (`d`) if it has an image.
  *
  * Two options keep back records that differ:
  *
