@@ -195,8 +195,7 @@ export class PageAttempts {
 
   /**
    * Requests a single record outside the failed page, to test whether the API is available, and returns the response. If this request is
-   * given up, throws the error of the failed page; if that error is final and the request's own error is transient, throws the request's
-   * own.
+   * given up, throws the error of the failed page, or this request's own error if that one is transient and the page's error is final.
    */
   *probe(): Steps<Answer> {
     return (
@@ -273,8 +272,8 @@ export class PageAttempts {
   }
 
   /**
-   * Creates the response for a page that reaches beyond the API's cap (the list offset from which on the API serves no records). It has
-   * only the records before the cap, and no next page.
+   * Creates the response for a page that reaches beyond the API's cap (the list offset from which on the API serves no records). The
+   * response has only the records before the cap, and no next page.
    *
    * @param before Responses that together contain the records before the cap.
    * @param other Response for a page elsewhere in the list, from which the total is taken.

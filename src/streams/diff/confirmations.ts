@@ -114,7 +114,7 @@ const MAX_IMAGES = 4;
  *
  * - Its modification time is earlier than that of its image.
  * - Its modification time is equal or missing, and the response is stale (`isStale`) or shows an image that was replaced less than
- *   `MAX_LAG_MS` before.
+ *   `MAX_LAG_MS` before the response was produced.
  * - Its deletion was published. Exempt is a record whose modification time is later than the one that it had before the deletion.
  *
  * Until `MAX_LAG_MS` after the start, records that an earlier process may have replaced or deleted have to be confirmed too. The state is

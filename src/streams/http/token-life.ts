@@ -236,8 +236,8 @@ type EarlyLoginReason = 'refused' | 'failed';
 
 /**
  * Minimum gaps between early logins (logins before the token expires), in ms. The gap is `first` after the first early login, and doubles
- * with each further one, up to `max`, or up to `helped` if the token of the last one has worked. If the gaps are too small, a server that
- * fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
+ * with each further one, up to `max`, or up to `helped` if the token of the last early login has worked. If the gaps are too small, a
+ * server that fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
