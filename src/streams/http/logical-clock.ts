@@ -5,8 +5,8 @@ export interface Span {
 }
 
 /**
- * Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. A read is open from {@link
- * LogicalClock.begin} to {@link LogicalClock.settle}, or to the end of a {@link LogicalClock.hold} if that is later.
+ * Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. A read is open from
+ * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or to the end of a {@link LogicalClock.hold} if that is later.
  */
 export class LogicalClock {
   #newest = 0;
