@@ -41,7 +41,7 @@ export interface EncodingOptions {
   readonly stamps: Stamps;
   /**
    * Encodes the record at byte `at` of a page, and returns its image and the values of the top-level fields that `wanted` names. Undefined
-   * if the element is not a record, if it has fields that the schema lacks, or if there is no schema yet.
+   * if the element does not fit the schema, or if there is no schema yet.
    */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }
@@ -82,10 +82,9 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 
 }
 
 /**
- * Creates a decoder that recognizes unchanged records by digests of their bytes. It recognizes one record at a time, or one run (adjacent
- * records with a common digest). An element is decoded in these steps:
+ * Creates a decoder that recognizes unchanged records, or runs (adjacent records with a common digest), by digests of their bytes:
  *
- * 1. The element's key is guessed from the raw bytes.
+ * 1. The key of the element is guessed from its bytes.
  * 2. The digest that is stored for the key says how many bytes to compare. If these bytes have that digest, the record or run is
  *    recognized. A wrong guess thus does no harm.
  * 3. Otherwise the element is passed to the decoder `next`.
@@ -99,7 +98,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
 
   /**
    * Guesses the key of the record at byte `at`: each key field gets the value that follows the next occurrence of the field's name in the
-   * page. Undefined if a name does not occur, or a value is neither a short whole number nor a string without escapes.
+   * page. Undefined if there is no such value, or a value of a kind that keys rarely have.
    */
   const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;

@@ -15,36 +15,34 @@ interface FailingPagesOptions extends PageAttemptsOptions {
 }
 
 /**
- * Distance, in records, from the first failing record to the next one that is requested, to find out whether the API serves no records from
- * there on (a cap). If it is too small, a few adjacent bad records are taken for a cap.
+ * Distance, in records, from a failing record to the next one that is requested as a test. If it is too small, a few adjacent bad records
+ * are taken for a cap (a list offset from which on the API serves no records).
  */
 const APART = 11;
 /**
- * Minimum time, in ms, from the first sign that the API caps the list until transient errors are accepted as evidence of a cap. A cap is a
- * list offset from which on the API serves no records. If this time is too short, the end of a list is left out when a part of the API is
- * unavailable. If it is too long, an initial snapshot waits for records that are never served.
+ * Minimum time, in ms, from the first sign of a cap (a list offset from which on the API serves no records) until transient errors are
+ * accepted as evidence of it. If it is too short, an outage of a part of the API leaves out the end of a list. If it is too long, an
+ * initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Creates the function that reads a page after the requests for it were given up. The function may return a smaller page, or a page at
- * another offset, or the page with an unreadable record in place of the one that fails. It searches for the cause in these steps:
+ * Creates the function that reads a page after the requests for it were given up. The function may return a smaller page, a page at another
+ * offset, or the page with an unreadable record in place of the one that fails. Its steps:
  *
- * 1. A page of one record elsewhere in the list is requested. If that fails too, the API is at fault and not the page: the page's own error
- *    is thrown. If the response states a total that ends before the page, an empty page is returned.
+ * 1. A record elsewhere in the list is requested. If that fails too, the API is at fault and not the page, and an error is thrown.
  * 2. A page of two records elsewhere shows whether the server begins pages at the requested offsets. If not, only whole pages are requested
  *    (see {@link PagePlan}).
  * 3. The failing page itself is requested again, and returned if it succeeds.
  * 4. The failing page is split, and the part of it that fails is split again. If all parts succeed, the page was too large: its first part
- *    is returned, and the plan gets the new size.
- * 5. If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
- *    again. If it failed both times, it has not moved: the parts are returned as one page with an unreadable record in its place.
+ *    is returned.
+ * 5. If a single failing record remains, the records around it are requested, and then that record again. If it still fails, an unreadable
+ *    record is put in its place.
  *
  * These steps take some 20 requests the first time, and three whenever the page is read later (see {@link FailingOffsets}).
  *
- * If no record from some offset on can be read, this offset is a cap. For example, search engines refuse offsets over 10,000, and databases
- * time out on large ones. The function then returns the page's records before the cap, in a response that is marked with `isCut`. The plan
- * remembers the cap. Whenever a page reaches it again, some eight requests test whether the cap is still there.
+ * If no record from some list offset on can be read, this offset is a cap: search engines, for example, refuse offsets over 10,000. The
+ * function then returns the page's records before the cap, marked with `isCut`.
  */
 export function failingPages(
   options: FailingPagesOptions,
@@ -52,8 +50,8 @@ export function failingPages(
   const { plan, failingOffsets, scheduler } = options;
   let since: number | undefined;
   /**
-   * Whether a failure is accepted as evidence that the API caps the list (serves no records beyond some offset). A refusal is accepted at
-   * once. Any other failure is accepted only once {@link LIMIT_AFTER_MS} have passed since the first call for the list.
+   * Whether an error is accepted as evidence of a cap (a list offset from which on the API serves no records). A refusal is accepted at
+   * once, any other error once {@link LIMIT_AFTER_MS} have passed since the first call.
    */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
@@ -68,8 +66,8 @@ export function failingPages(
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /**
-       * Requests a whole page (one whose list offset is a multiple of its size) in place of the failed page: the one that begins at the
-       * failed page's list offset or closest before it ({@link PagePlan.wholeAt}). If that fails as well, it is narrowed down in turn.
+       * Requests a whole page (one whose list offset is a multiple of its size) in place of the failed page. If that fails as well, it is
+       * narrowed down in turn.
        */
       function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);
@@ -93,11 +91,10 @@ export function failingPages(
         return (yield* beforeCap(other, offset)) ?? (yield* inParts(total));
       }
       /**
-       * Requests the record at list offset `at` alone, more than once if it fails. After the page was split, this record is the only one
-       * left that can be the cause. Returns:
+       * Reads the page when only the record at list offset `at` can be the cause of the failure. The record is requested alone first.
+       * Returns:
        *
-       * - if the record can be read now: `front` as a shorter page, so that the next page contains the record; without a `front`, the
-       *   response with the record;
+       * - if the record can be read now: `front`, or without a `front` the response with the record;
        * - if the API serves no records from `at` on (a cap): a response with the page's records before `at`;
        * - otherwise: the page with a gap in place of the record.
        *
@@ -106,18 +103,15 @@ export function failingPages(
        */
       function* alone(at: number, front: Answer | undefined): Steps<Answer> {
         const answer = yield* attempts.attempt({ offset: at, pageSize: 1 }, 'some');
-        if (answer) return front ?? answer;
+        if (answer) return front ?? answer; // the next page begins after `front`, so it contains the record
         return (yield* beforeCapAt(at)) ?? (yield* around.at(at));
       }
       /**
-       * Tests whether the API has a cap at list offset `at`: whether it serves no records from there on. Called after the record at `at`
-       * failed and `other`, a page elsewhere, succeeded.
+       * Tests whether the API serves no records from list offset `at` on (a cap). If so, returns the response with the page's records
+       * before the cap; otherwise undefined. Throws the error of the failed page, marked as retryable, if the cap is new and not certain
+       * yet.
        *
-       * - If there is no cap, or `at` is 0: returns undefined.
-       * - If the cap is known, if the server refused the failed page, or if `LIMIT_AFTER_MS` have passed since the list first seemed to be
-       *   capped: accepts the cap, and returns the response with the page's records before the cap.
-       * - Otherwise: throws the error of the failed page, so that the page is retried.
-       *
+       * @param other Response for a page elsewhere in the list.
        * @param isKnown Whether the plan already has a cap at or before `at`.
        */
       function* beforeCap(other: Answer, at: number, isKnown = false): Steps<Answer | undefined> {
@@ -130,20 +124,16 @@ export function failingPages(
         return attempts.cutResponse(before, other);
       }
       /**
-       * Tests whether the API has a cap at list offset `at` (serves no records from there on), and returns the result of `beforeCap`. First
-       * requests a record elsewhere in the list, which shows whether the API is available. If this request is given up too, throws as
-       * {@link PageAttempts.probe} does.
+       * Requests a record elsewhere in the list, which shows whether the API is available, and then returns the result of `beforeCap`.
+       * Throws if the request for that record is given up.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);
       }
       /**
-       * Tests whether the page fails because of the cap that earlier pages have shown. The cap is at list offset `plan.servedTo`: the API
-       * served no records from there on.
-       *
-       * - If the page ends at or before the cap: returns undefined.
-       * - If the cap is still there: returns the response with the page's records before the cap.
-       * - If the list is not capped there any more: returns undefined, and the plan forgets the cap.
+       * Tests whether the page fails because of the cap that earlier pages have shown, at list offset `plan.servedTo`. If so, returns the
+       * response with the page's records before the cap. Otherwise returns undefined, and the plan forgets a cap that is not there any
+       * more.
        */
       function* beforeKnownCap(): Steps<Answer | undefined> {
         const cap = Math.max(offset, plan.servedTo);
@@ -191,8 +181,8 @@ function emptyResponseBehind(other: Answer): Answer {
  *   then on.
  * - If a single failing record is left, returns what `alone` returns.
  *
- * @param alone Reads the page in parts around the failing record, at list offset `at`. `front` is the response to the first part of the
- * page; undefined if the failing record is the first of the page.
+ * @param alone Reads the page around the failing record at list offset `at`. `front` is the response to the first part of the page;
+ * undefined if the failing record is the first of the page.
  */
 function* splitPage(
   attempts: PageAttempts,
@@ -227,16 +217,11 @@ function* splitPage(
 }
 
 /**
- * Whether the API seems to serve no record from list offset `at` on. Up to four single records are requested to find out:
- *
- * - the record at `at`;
- * - the record `APART` (11) records later;
- * - the record halfway between `at` and the last record of the list;
- * - the last record of the list. If `total` is unknown (Infinity), the record two pages after `at` stands for it.
- *
- * Returns false as soon as the API serves one of these records. Returns false too if the list has no record after `at`.
+ * Whether the API seems to serve no record from list offset `at` on. Requests up to four single records from `at` on, and returns false as
+ * soon as the API serves one of them. Returns false too if the list has no record after `at`.
  */
 function* isCap(attempts: PageAttempts, at: number, total = Infinity): Steps<boolean> {
+  // If the total is unknown, the record two pages after `at` stands for the last one.
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
   const behind = [at + APART, Math.floor((at + last) / 2), last];
   const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);

@@ -70,8 +70,8 @@ export interface DecodedListOptions {
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
   /**
-   * Called with each response that may have records, before their personal fields are hidden; not with the response to a request for the
-   * total alone. Default: not called.
+   * Called with each response before its personal fields are hidden, except with a response to a request for the total alone. Default: not
+   * called.
    */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
   /** Removes credentials from the address of a next page. Default: the address is kept as the API sent it. */
@@ -79,9 +79,8 @@ export interface DecodedListOptions {
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
-   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page with one of these texts is accepted
-   * at once. A page with another text that is not JSON is requested again, up to four times. Pass the same set whenever the list's request
-   * is created again, so that the texts stay known. Default: a new set.
+   * Texts that are not JSON, and that the server sent in place of a record in earlier responses. A page is not requested again because of
+   * such a text. Pass the same set whenever the list's request is created again. Default: a new set.
    */
   readonly texts?: UnreadableTexts;
   /**
@@ -97,18 +96,17 @@ export interface DecodedListOptions {
   readonly scheduler?: SchedulerLike;
   readonly random?: () => number;
   /**
-   * `onRetry` is called each time a page is requested again although its request had succeeded or was given up: the response could not be
-   * read, or the page could be read neither as a whole nor in parts.
+   * `onRetry` is called each time a page is requested again because its response could not be read, or because the page could be read
+   * neither as a whole nor in parts.
    */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
- * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
- * quota. Responses that can't be decoded are handled as follows:
+ * Creates the request of a list that returns decoded records. Responses that can't be decoded are handled as follows:
  *
- * - If a response is not a page, the page is requested again with back-off until it succeeds. {@link DatedPatience} may give up a query
- *   with dates earlier. If a page keeps failing while the API serves others, `failing-pages.ts` reads it in another way.
+ * - If a response is not a page, the page is requested again with back-off. If it keeps failing while the API serves other pages,
+ *   `failing-pages.ts` reads it in another way.
  * - If an element is not JSON, it becomes an unreadable record after a few tries.
  * - If the rest of the page can't be read because of such an element, `broken-pages.ts` reads the page.
  */
@@ -153,16 +151,15 @@ type List = DecodedListOptions &
   > & { readonly layout: ResponseLayout };
 
 /**
- * Decodes one response. If the body is valid JSON, emits the page, or errors with `API_ANSWER` if the body is not a page. A body that is
- * not valid JSON is handled as follows:
+ * Decodes one response, and emits the page. Errors with `API_ANSWER` if the body is not a page. Elements that are not valid JSON are
+ * handled as follows:
  *
- * - If the error is not in an element of the page: errors with `API_ANSWER`.
- * - If the text of an invalid element is not in `texts` (known from earlier responses as unreadable), and this is not the last try: errors
- *   with `API_ANSWER`, so that the page is requested again.
- * - Otherwise, if the end of an invalid element is unknown: emits a {@link BrokenResponse}.
- * - Otherwise: emits the page, with unreadable records in place of the invalid elements.
+ * - If one of them is not in `texts` (known from earlier responses), and this is not the last try: errors with `API_ANSWER`, so that the
+ *   page is requested again.
+ * - Otherwise, if the end of such an element is unknown: emits a {@link BrokenResponse}.
+ * - Otherwise: emits the page, with unreadable records in place of these elements.
  *
- * @param isLastTry Whether this is the last try. Called only if the body as a whole is not valid JSON.
+ * @param isLastTry Whether this is the last try. Called only if the body is not valid JSON.
  */
 function decodedResponse(
   list: List,
@@ -209,8 +206,8 @@ function* pageIn(
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page.
    *
-   * @param isNoPage True if the response is no page at all: the server may be unable to serve the requested page, and the caller may give
-   * it up. False if it is a page with some malformed elements.
+   * @param isNoPage True if the response is no page at all, so that the caller may give the page up. False if it is a page with some
+   * malformed elements.
    */
   const failed = (message: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', message, {
@@ -446,8 +443,8 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 }
 
 /**
- * Maximum number of times a page is requested because elements of it are not JSON. After the last time, these elements are accepted as
- * unreadable records. All these requests together take about two seconds, so a short corruption in transit is over before the last one.
+ * Maximum number of requests for a page that has elements which are not JSON. After the last one, these elements are accepted as unreadable
+ * records. If the number is too small, a short corruption in transit makes records unreadable.
  */
 const TRIES = 5;
 /**

@@ -38,8 +38,8 @@ export function mayDependOnPage(error: unknown): boolean {
 }
 
 /**
- * Whether the server refused the page: the status in `error`, such as 400, means that the same request would be refused again. False for a
- * {@link PageFailure}, which only wraps such an error: pass its `error`.
+ * Whether the server refused the page, by a status such as 400 that the same request would get again. False for a {@link PageFailure}: pass
+ * its `error`.
  */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
@@ -51,19 +51,18 @@ export function isPageRefused(error: unknown): boolean {
  */
 const MIN_FAILURES = 3;
 /**
- * Minimum time from the first failure to the newest before a page that may be requested repeatedly (`some` tries) is given up, in ms. If it
- * is too small, a short outage is taken for a bad page.
+ * Minimum time, in ms, from the first failure of a page to the newest before the page is given up (with `some` tries). If it is too small,
+ * a short outage is taken for a bad page.
  */
 const LEAST_MS = 5_000;
 
 /**
- * How often the request for a page may fail before the page is given up.
+ * How often the request for a page has to fail until the page is given up:
  *
  * - `some`: at least three times, over at least five seconds.
  * - `one`: once.
- * - `probe`: once, but a refusal by the server (such as 400) does not count. A probe is sent after another page of the list has failed, and
- *   tests whether the API responds at all. If the server refuses the probe, the token may be the cause, so the refusal is reported to the
- *   token source.
+ * - `probe`: once, but a refusal by the server (such as 400) does not count. A probe tests whether the API responds at all. Its refusal may
+ *   be due to the token, and is reported to the token source.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -84,12 +83,9 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
 }
 
 /**
- * Creates the {@link PagePatience} for a page at a cursor.
- *
- * - If the server refuses the page, with a status such as 400 or 410: the refusal is attributed to the page and not to the token.
- * - If retryable failures may depend on the page: the page is given up after at least three of them, with at least 5 s between the first
- *   and the newest. Some servers respond to an expired cursor with status 404 or 500, or with a response that is no page. An outage causes
- *   the same responses.
+ * Creates the {@link PagePatience} for a page at a cursor. A refusal, by a status such as 400 or 410, is attributed to the page and not to
+ * the token. The page is given up after at least three failures that may depend on it, over at least five seconds: some servers respond to
+ * an expired cursor with 404 or 500.
  */
 export function cursorPatience(scheduler: SchedulerLike): PagePatience {
   return { isOfPage: isGoneOrRefused, isGivenUp: pagePatience(scheduler, 'some').isGivenUp };
@@ -119,8 +115,8 @@ export function isCursorRefused(error: unknown): boolean {
 }
 
 /**
- * Returns the error marked as a refusal of the page's cursor: {@link isCursorRefused} is true for it. Meant for a page that keeps failing
- * while the server serves the first page of the list.
+ * Returns the error, marked so that {@link isCursorRefused} is true for it. Meant for a page that keeps failing while the server serves the
+ * first page of the list.
  */
 export function asCursorRefused(error: unknown): unknown {
   return error instanceof CellarstreamError ? withContext(error, { isCursorRefused: true }) : error;
@@ -135,18 +131,16 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends further requests after the request for a page has failed. They show why it failed, and read the page in parts.
- *
- * Each request is a read on the list's logical clock. `settle` closes these reads. The caller closes the read of a response that was passed
- * to `transferSettlement`.
+ * Sends further requests after the request for a page has failed: they show why it failed, and read the page in parts. `settle` closes the
+ * reads of these requests. The caller closes the read of a response that was passed to `transferSettlement`.
  */
 export class PageAttempts {
   readonly query: PageQuery;
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
   /**
-   * Logical time at which the investigation of the failed page began. A joined response (one made of the responses to several requests) has
-   * a span that begins here, before all of these requests.
+   * Logical time at which the investigation of the failed page began. The span of a response that is joined from several responses begins
+   * here.
    */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
@@ -175,14 +169,10 @@ export class PageAttempts {
 
   /**
    * Requests a page and returns the response. `part` is a part of the failed page, a page elsewhere in the list, or the failed page again.
-   * Returns undefined if the request is given up after an error that may depend on the page. Any other error of the request is thrown.
+   * Returns undefined if the request is given up after an error that may depend on the page; throws any other error.
    *
-   * Two more cases end the attempts with an error:
-   *
-   * - If the response is the first to show that the server begins pages at other offsets than requested: throws the error of the failed
-   *   page, marked as retryable. The retry of the failed page requests whole pages (see {@link PagePlan}).
-   * - If `tries` is `probe`, the error of the failed page is final, and the request is given up after a transient error: throws the
-   *   transient error. The API may be unavailable or the token invalid, so the failed page must not be given up.
+   * Also throws the error of the failed page, marked as retryable, if the response is the first to show that the server begins pages at
+   * other offsets than requested. The retry then requests whole pages (see {@link PagePlan}).
    */
   *attempt(part: PagePlace, tries: PageTries = 'one'): Steps<Answer | undefined> {
     const { plan } = this.#options;
@@ -192,6 +182,7 @@ export class PageAttempts {
     } catch (failure) {
       if (!(failure instanceof PageFailure)) throw failure;
       const isUndecided = isRetryableAtApi(failure.error) && !isRetryableAtApi(this.error);
+      // The API may be unavailable or the token invalid, so the failed page must not be given up.
       if (tries === 'probe' && isUndecided) throw failure.error;
       return undefined;
     }
@@ -203,11 +194,8 @@ export class PageAttempts {
   }
 
   /**
-   * Requests a single record outside the failed page, and returns the response. A response shows that the API is available. If this request
-   * is given up, throws an error, which ends the attempts to read the page:
-   *
-   * - If the error of the failed page is final and this request failed with a transient error: throws the transient error.
-   * - Otherwise: throws the error of the failed page.
+   * Requests a single record outside the failed page, to test whether the API is available, and returns the response. If this request is
+   * given up, throws the error of the failed page, or this request's own error if that one is transient and the page's error is final.
    */
   *probe(): Steps<Answer> {
     return (
@@ -216,12 +204,9 @@ export class PageAttempts {
   }
 
   /**
-   * Tests whether the server begins pages at the requested offsets. The test compares a page of one record with a page of two, both at an
-   * odd offset: a server that begins pages at multiples of their size can't begin the second page there. If this gives no result, the test
-   * is repeated at another odd offset.
-   *
-   * - Returns true if both pages begin with the same record, or if no offset gave a result, for example because the list is too short.
-   * - Returns false if the page of two records begins elsewhere, or if the server refuses the request for it.
+   * Tests whether the server begins pages at the requested offsets: a page of one record and a page of two, both at an odd offset, have to
+   * begin with the same record. Returns false if they do not, or if the server refuses the page of two. Returns true if the test has no
+   * result, for example because the list is too short.
    *
    * @param probed The response to {@link probe}: the page of one record at the first offset.
    */
@@ -244,9 +229,8 @@ export class PageAttempts {
   }
 
   /**
-   * List offsets for test requests. {@link probe} requests one record at the first offset, which is outside the failed page.
-   * {@link beginsWhereAsked} requests two records at each offset in turn, until a response shows whether the server begins pages there. The
-   * offsets are odd, because a server that begins pages at multiples of their size can't begin a page of two records there.
+   * List offsets for test requests; the first one is outside the failed page. The offsets are odd, because a server that begins pages at
+   * multiples of their size can't begin a page of two records there.
    */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
@@ -275,7 +259,7 @@ export class PageAttempts {
 
   /**
    * Joins a page that was read in parts: the records before a gap (records that can't be read), a placeholder for each record of the gap,
-   * and the records after it. The age of the response is that of its oldest part.
+   * and the records after it.
    */
   joinParts(
     before: readonly Answer[],
@@ -288,11 +272,11 @@ export class PageAttempts {
   }
 
   /**
-   * Creates the response for a page that extends beyond the API's cap. The cap is the list offset from which on the API serves no records.
-   * The response has only the records before the cap, and no next page.
+   * Creates the response for a page that reaches beyond the API's cap (the list offset from which on the API serves no records). The
+   * response has only the records before the cap, and no next page.
    *
-   * @param before Responses that together contain these records.
-   * @param other Response for a page elsewhere in the list, which states the list's total.
+   * @param before Responses that together contain the records before the cap.
+   * @param other Response for a page elsewhere in the list, from which the total is taken.
    */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
     const data = allRecords(before);
@@ -306,14 +290,10 @@ export class PageAttempts {
   }
 
   /**
-   * Returns the properties that every page joined from several responses has. Such a page has a gap (a record that makes each page with it
-   * fail), or ends at a cap (the list offset from which on the API serves no records).
+   * Returns the properties that every page joined from several responses has: the `span` from before the first request until now, the `age`
+   * of the oldest response, and the `serverTime` and `elapsedMs` of the first response in `after`.
    *
-   * - `span`: on the list's logical clock, from before the first request of this attempt until now.
-   * - `serverTime`, `elapsedMs`: server time and duration of the first response in `after`.
-   * - `age`: age of the oldest response.
-   *
-   * @param before Responses with the records in front of the gap or the cap.
+   * @param before Responses with the records before the gap or the cap.
    * @param after For a gap: responses with the records behind it. For a cap: the response for a page elsewhere in the list.
    */
   #join(before: readonly Answer[], after: readonly Answer[]) {

@@ -69,12 +69,9 @@ export class ResponseLayout {
   }
 
   /**
-   * Whether a body reports an error. Needed because some APIs answer an expired token with status 200, an error, and an empty list.
-   *
-   * - If the description has `ok` (the place of a flag that means success): true unless the flag in the body is true.
-   * - Otherwise, if the body has records or is not a JSON object: false.
-   * - Otherwise: true if the body has one of the usual signs of an error. A member `message` is such a sign only if `success` is not true,
-   *   and the body has none of the members that the description names for the list.
+   * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
+   * `ok` (a flag that means success), the flag decides. Otherwise a body without records reports an error if it has one of the usual signs
+   * of it.
    *
    * @param count Number of records in the body.
    */
@@ -82,6 +79,7 @@ export class ResponseLayout {
     const { ok } = this.#list;
     if (ok !== undefined) return flagIn(valueIn(body, {}, ok)) !== true;
     if (count > 0 || !isJsonObject(body)) return false;
+    // A `message` is no sign of an error if the body has members that the description names for the list.
     return (
       isErrorBody(body) ||
       (isPresent(body.message) && body.success !== true && !this.#hasSign(body))
@@ -160,8 +158,8 @@ const NO_PLACES = {
 } as const;
 
 /**
- * Returns the beginning of `path`, up to and including the first name that differs from the name at the same depth in `records` (the path
- * to the array of records). So `['meta', 'total']` gives `['meta']` if `records` is `['data']`. Empty if no name differs.
+ * Returns the beginning of `path`, up to and including the first name that differs from `records` at the same depth: `['meta']` for the
+ * path `['meta', 'total']` if `records` is `['data']`. Empty if no name differs.
  */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);

@@ -34,8 +34,8 @@ export interface Answer {
   /** Cursor (paging `cursor`) or address (paging `link`) of the next page. Undefined if the response has none, and with other paging. */
   readonly next?: string | undefined;
   /**
-   * Set if a single record was requested and the response says that it does not exist, by a status that the description lists in `gone` (by
-   * default 404). A 404 counts only if its body is a JSON object. It may still come from a proxy or gateway.
+   * Set if a single record was requested and the response says that it does not exist, by a status that the description lists in `gone`
+   * (default 404). Such a response may also come from a proxy or gateway.
    */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
@@ -49,8 +49,8 @@ export interface Answer {
   /** Begin and end of the read, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
   /**
-   * Lower bound of the server's time when it read the records, in epoch ms. Undefined if the server's time is unknown, because neither this
-   * response nor the login response stated it.
+   * Lower bound of the server's time when it read the records, in epoch ms. Undefined if neither this response nor the login response
+   * stated the server's time.
    */
   readonly serverTime: number | undefined;
   /** Time from sending the request to the last byte of the response, in ms. Undefined counts as 0. */

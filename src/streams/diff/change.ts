@@ -10,7 +10,7 @@ export type Operation = Op;
 
 /**
  * A change of a record with respect to its published image. In the changes that `diff` emits, `before`, `after`, `changed` and
- * `updatedBefore` are getters of a class. `{ ...change }` has none of them; `JSON.stringify` includes the first three.
+ * `updatedBefore` are getters of a class, so `{ ...change }` does not copy them.
  */
 export interface Change {
   readonly key: string;
@@ -20,8 +20,8 @@ export interface Change {
   /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
   /**
-   * Images of `before` and `after`, as the image codec encodes them; in the service, this is Avro without a header. An image is null if the
-   * record that it stands for is null.
+   * `before` and `after` as the image codec encodes them; in the service, this is Avro without a header. An image is null if its record is
+   * null.
    */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
@@ -33,8 +33,8 @@ export interface Change {
 }
 
 /**
- * Hides the personal fields in a change. An image that was stored before one of these fields was configured as personal still contains the
- * field. Such an image may be the `before` of a change; if a stored record is published again, it is both `before` and `after`.
+ * Hides the personal fields in a change. An image that was stored before a field was configured as personal still contains the field. It is
+ * the `before` of a change or, if a stored record is published again, both `before` and `after`.
  */
 export function withHiddenFields(
   change: Change,

@@ -4,10 +4,9 @@ import { canonicalJson, getOwn, isJsonObject, JsonNumber } from '../../schemas/j
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
- * Returns the sorted paths of the fields in which two versions of a record differ, such as `price`, `address.city` or
- * `lines[L-12].status`. If an array has an identity field, its elements are matched by that field and not by index: an added or
- * removed element gives the path of the element, and a different order gives the path of the array. In arrays of objects without an
- * identity field, elements are matched by index. Arrays of plain values are compared as a whole.
+ * Returns the sorted paths of the fields in which two versions of a record differ, such as `price`, `address.city` or `lines[L-12].status`.
+ * Objects in an array are matched by the array's identity field, or by index if it has none in `identities`. Arrays of plain values are
+ * compared as a whole.
  */
 export function changedPaths(
   before: JsonObject,
@@ -38,7 +37,7 @@ export function changedPaths(
       }
       const stayed = [...was.keys()].filter((id) => is.has(id));
       const order = [...is.keys()].filter((id) => was.has(id));
-      if (stayed.some((id, place) => id !== order[place])) paths.push(path);
+      if (stayed.some((id, place) => id !== order[place])) paths.push(path); // the order differs
       return;
     }
     if (a === undefined || b === undefined || canonicalJson(a) !== canonicalJson(b)) {
@@ -53,9 +52,8 @@ export function changedPaths(
 export type Identities = Readonly<Record<string, string>>;
 
 /**
- * Returns an array's elements by identity. The identity is the text of the element's field `field`. If several elements have the same text,
- * `#2`, `#3` and so on are appended to it, from the second element on. An element without a string or number in that field is identified by
- * its number in the array (`#1` is the first).
+ * Returns an array's elements by identity: the text of an element's field `field`, or its number in the array (`#1` is the first) if that
+ * field has no string or number. A repeated identity gets a suffix, such as `#2`.
  */
 export function byIdentity(
   array: readonly JsonValue[],

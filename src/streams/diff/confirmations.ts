@@ -38,9 +38,8 @@ export interface Unconfirmed {
    */
   readonly from: number;
   /**
-   * Whether this response begins a wait because it may show an earlier state than the published one. Later responses during the same wait
-   * have false. If 50,000 records wait already, the wait of a further record is not stored: then every such response has true. False if the
-   * record has to be confirmed only because the process has just started.
+   * Whether this response begins a wait because it may show an earlier state than the published one. False for later responses during the
+   * same wait, and if the record has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -78,9 +77,8 @@ interface Replaced extends ReplacedImage {
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records that wait for a second read at the same time, about 100 bytes each. Once it is reached, a further record that
- * needs a second read is not published either. Its wait begins at a later read, once the wait of another record has ended. If the number is
- * too small, such records are published later.
+ * Maximum number of records that wait for a second read at the same time, about 100 bytes each. If it is too small, further records that
+ * need a second read are published later.
  */
 export const MAX_WAITING = 50_000;
 /**
@@ -106,25 +104,21 @@ const MAX_IMAGES = 4;
 
 /**
  * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is not published at once, but
- * waits for a second read. It is published once a response that was produced at least `MAX_LAG_MS` after the first read shows it with the
- * same modification time. If the modification time has changed meanwhile, the time is counted anew. The wait ends without a publication if
- * a response shows the published image (the record as last published).
+ * waits for a second read:
+ *
+ * - The record is published once a response that was produced at least `MAX_LAG_MS` after the first read shows it with the same
+ *   modification time. If the modification time has changed meanwhile, the time is counted anew.
+ * - The wait ends without a publication if a response shows the published image (the record as last published).
  *
  * A record returns to an earlier state in these cases:
+ *
  * - Its modification time is earlier than that of its image.
- * - Its modification time is equal or missing, and the response is stale (`isStale`).
- * - Its modification time is equal or missing, and the record equals an image that was replaced less than `MAX_LAG_MS` before the response
- *   was produced.
+ * - Its modification time is equal or missing, and the response is stale (`isStale`) or shows an image that was replaced less than
+ *   `MAX_LAG_MS` before the response was produced.
  * - Its deletion was published. Exempt is a record whose modification time is later than the one that it had before the deletion.
  *
- * It is unknown which records an earlier process replaced or deleted. Until `MAX_LAG_MS` after the start, these records have to be
- * confirmed too:
- * - A record that differs from its image, in more than hidden fields, although its modification time is equal or missing.
- * - A record without an image, once the initial snapshot is complete, as it may have been deleted. Exempt is a record whose modification
- *   time is later than the newest stamp of all published records.
- *
- * The state is held in memory while the process owns the task. At most 50,000 records wait. While as many wait, a further record that needs
- * a second read is not published either: its published image stays.
+ * Until `MAX_LAG_MS` after the start, records that an earlier process may have replaced or deleted have to be confirmed too. The state is
+ * held in memory while the process owns the task.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -140,8 +134,7 @@ export class Confirmations {
   readonly #created = new Map<string, number>();
   /**
    * Images (records as they were published) that were replaced lately, by key; for each key the newest first. A response that shows one of
-   * them may come from a lagging replica. An image is not stored if the new one has a later modification time, which alone shows that a
-   * response is old.
+   * them may come from a lagging replica.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
@@ -162,8 +155,8 @@ export class Confirmations {
   }
 
   /**
-   * Returns undefined if the record in `sighting` may be published, for example because this read is the second one and confirms it.
-   * Otherwise the record waits for a second read, and the result contains the earliest time at which a read can confirm it.
+   * Returns undefined if the record in `sighting` may be published. Otherwise the record waits for a second read, and the result contains
+   * the earliest time at which a read can confirm it.
    */
   unconfirmed(sighting: Sighting): Unconfirmed | undefined {
     const { key, updatedAt, age } = sighting;
@@ -175,13 +168,14 @@ export class Confirmations {
       this.#waiting.delete(key);
       return undefined;
     }
+    // If too many records wait, this wait is not stored: it begins at a later read, and the record is not published before.
     if (first || this.#waiting.size < MAX_WAITING) this.#waiting.set(key, { since, updatedAt });
     return { key, from, isReversion: !first && doubt === 'reversion' };
   }
 
   /**
-   * Ends the wait of a record for a second read, because a response has shown the record as it is published. Does nothing if the record
-   * does not wait, or if the response may have been produced before the wait began.
+   * Ends the wait of a record for a second read, because a response has shown the record as it is published. Ignored if the response may
+   * have been produced before the wait began.
    */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);
@@ -189,11 +183,11 @@ export class Confirmations {
   }
 
   /**
-   * Remembers an image that was replaced by a published change, so that the image is recognized if a lagging replica still shows it. To be
+   * Remembers an image that a published change has replaced, so that the image is recognized if a lagging replica still shows it. To be
    * called for each published change of a record.
    *
-   * @param replaced The image that was published before. Undefined if the record had none, or if the new image has a later modification
-   * time: then the earlier modification time shows that a response is old.
+   * @param replaced The image that was published before. Undefined if there was none, or if the new image has a later modification time, by
+   * which an old response is recognized.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -240,8 +234,7 @@ export class Confirmations {
   /**
    * Returns why a record has to be confirmed by a second read before it is published; undefined if it need not be confirmed.
    *
-   * - `reversion`: the record was read in a state that is earlier than the published one, or may be, for example because the response is
-   *   old.
+   * - `reversion`: the record was, or may have been, read in an earlier state than the published one.
    * - `start`: the process has just started, and an earlier process may have published a newer state.
    */
   #doubt(sighting: Sighting): 'reversion' | 'start' | undefined {
@@ -251,6 +244,7 @@ export class Confirmations {
     const isStarting = age.asOf < this.#startedAt + MAX_LAG_MS;
     const { updates, deletions, newestStamp = Infinity } = this.#inherited;
     if (last === undefined) {
+      // An earlier process may have deleted the record, unless its stamp is later than all published ones.
       const isLater = updatedAt !== null && updatedAt > newestStamp;
       return deletions && !isLater && isStarting ? 'start' : undefined;
     }
@@ -262,6 +256,7 @@ export class Confirmations {
       (image) => age.asOf < image.at + MAX_LAG_MS && equals(image),
     );
     if (isReplaced) return 'reversion';
+    // An earlier process may have published a newer state, unless only more fields are hidden now.
     return updates && isStarting && !isHiddenAnew() ? 'start' : undefined;
   }
 }

@@ -32,14 +32,10 @@ export interface ReadRecords {
   readonly gone?: readonly string[];
   /** Records that the API shows as deleted. None of their keys is in `records` or `runs`. Default: no records. */
   readonly tombstones?: readonly KeyedRecord[];
-  /**
-   * Begin and end of the read, as numbers of the list's logical clock, by which overlapping reads are recognized. Without it the read
-   * counts as newer than all reads before it.
-   */
+  /** Begin and end of the read, as numbers of the list's logical clock. Without it, the read counts as newer than all reads before it. */
   readonly span?: Span;
   /**
-   * Age of the response. Without it, changes are emitted at once: no record is held back until a second read confirms its content (see
-   * {@link DiffOptions.confirmations}).
+   * Age of the response. Without it, no record is held back until a second read confirms its content ({@link DiffOptions.confirmations}).
    */
   readonly age?: AnswerAge | undefined;
 }
@@ -87,9 +83,8 @@ export interface DiffOptions {
   /** Holds back records that return, or may return, to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
-   * Hides the personal fields in a published record as the current settings require. Needed if those settings can change at a restart.
-   * After such a restart, a record may differ from the published one only because more fields are hidden. With this function,
-   * `confirmations` does not hold back such a record.
+   * Hides the personal fields in a published record as the current settings require. Needed if those settings can change at a restart:
+   * `confirmations` then does not hold back a record that differs only because more fields are hidden.
    */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */
@@ -101,10 +96,9 @@ export interface DiffOptions {
 }
 
 /**
- * Turns records into changes, one page at a time. Each record is encoded and compared with its image, which is the record in encoded form
- * as last published under the same key. If the bytes are equal, or only volatile fields differ, there is no change. If a key occurs
- * repeatedly in a page, each occurrence is compared with the one before it. If the read proved a key absent, or the API shows its record as
- * deleted, the change is a deletion (`d`); there is none for a key without an image.
+ * Turns records into changes, one page at a time. Each record is compared with its image: the record in encoded form as last published
+ * under the same key. If the bytes are equal, or only volatile fields differ, there is no change. A key that the read proved absent, or
+ * whose record the API shows as deleted, gives a deletion (`d`) if it has an image.
  *
  * Two options keep back records that differ:
  *
@@ -170,7 +164,7 @@ class PageDiff {
   readonly #decoding: DecodingOptions;
   /**
    * Span of the read, for which `newest` remembers the content of the response. Undefined if the caller states no span, or if the response
-   * is stale: it was produced before its request, so the content may have changed by the time of the read.
+   * is stale: its content is older than the read.
    */
   readonly #span: Span | undefined;
   /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */
@@ -223,11 +217,7 @@ class PageDiff {
     this.changes.push(change);
   }
 
-  /**
-   * Adds the deletions of two kinds of records that have an image: those that the read has proved absent, and those that the API shows as
-   * deleted. What the API shows as deleted is ignored if the response is stale, or if it shows an earlier modification time than the image
-   * has.
-   */
+  /** Adds deletions of records that have an image: those that the read has proved absent, and those that the API shows as deleted. */
   addDeletions(): void {
     const { newest, confirmations } = this.#options;
     const { gone = [], age } = this.#read;
@@ -312,10 +302,9 @@ interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
 }
 
 /**
- * A change whose images (encoded records) are decoded only when `before`, `after`, `updatedBefore` or `changed` is accessed, because most
- * changes of an initial snapshot are never looked at. Both images are decoded by the same codec, for two reasons. Two values that the codec
- * encodes in the same way do not count as changed. And a time that identifies an element of an array has the same text in `before` and
- * `after`, so the element is matched.
+ * A change whose images (encoded records) are decoded only when `before`, `after`, `updatedBefore` or `changed` is accessed: most changes
+ * of an initial snapshot are never looked at. Both images are decoded by the same codec, so that two values with the same encoding do not
+ * count as changed.
  */
 export class DecodedChange implements Change {
   readonly key: string;

@@ -22,19 +22,18 @@ interface SeenContent {
 }
 
 /**
- * Number of calls of `saw` between two cleanups of `#seen`. A cleanup removes the entries whose content was read before any of the open
- * reads began. If the number is too small, cleanups take time; if it is too large, more memory is needed.
+ * Number of calls of `saw` between two cleanups of `#seen`, which remove the entries that no open read can overlap any more. If the number
+ * is too small, cleanups take time; if it is too large, more memory is needed.
  */
 const SWEEP_EVERY = 1_000;
 
 /**
  * Remembers when the known content of each key was read, and decides whether content of a later read is newer. This keeps a response from
- * overwriting a newer one, which may happen when requests for the same records are in flight at the same time (such as a poll during the
- * initial snapshot) and their responses arrive in another order.
+ * overwriting a newer one if requests for the same records are in flight at the same time and their responses arrive in another order.
  *
- * A read that began after another one had ended is newer. Of two reads that overlapped, the one with the later modification time is newer.
- * If the modification time is equal or missing, the verdict is `undecided`, and the key has to be read again. A read is remembered for as
- * long as it may overlap a read that is not yet settled.
+ * - A read that began after another one had ended is newer.
+ * - Of two reads that overlapped, the one with the later modification time is newer.
+ * - If they overlapped and the modification time is equal or missing, the verdict is `undecided`, and the key has to be read again.
  */
 export class NewestReads {
   readonly #clock: LogicalClock;
@@ -52,8 +51,8 @@ export class NewestReads {
   }
 
   /**
-   * Decides whether the content of `key` that a read showed is newer than the known content, from which it differs. `span` is the span of
-   * that read, `updatedAt` the record's modification time in epoch ms (null if it has none).
+   * Decides whether a read showed newer content of `key` than the known content, from which it differs. `updatedAt`: the record's
+   * modification time in epoch ms; null if it has none.
    */
   judge(key: string, span: Span, updatedAt: number | null): Verdict {
     this.#enterAll();
@@ -67,8 +66,8 @@ export class NewestReads {
   }
 
   /**
-   * Remembers that the read `span` showed content of the record `key`. Does nothing if no other open read overlaps that read. `updatedAt`:
-   * the record's modification time in epoch ms; null if it has none. `same`: whether the content is the one already known.
+   * Remembers that the read `span` showed content of the record `key`. `updatedAt`: the record's modification time in epoch ms; null if it
+   * has none. `same`: whether the content is the one already known.
    */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void {
     if (!this.#clock.overlaps(span)) return; // every later read begins after this one, and so is newer
@@ -101,8 +100,8 @@ export class NewestReads {
   }
 
   /**
-   * Adds the records in `#waiting`, which `sawAll` has stored there, to `#seen`. Must run before `#seen` is read, and before an entry of
-   * `#seen` is replaced because a record's content is new.
+   * Adds the records that `sawAll` has stored in `#waiting` to `#seen`. Must run before `#seen` is read, and before an entry of `#seen` is
+   * replaced because a record's content is new.
    */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {

@@ -23,9 +23,8 @@ export interface StatusChange {
   /** New status; null if the object was removed, or the field is not set any more. */
   readonly to: string | null;
   /**
-   * Time of the status change, in epoch ms. The API's description may name a field of the object that has this time. If the field is
-   * missing or empty, or none is named, it is the modification time of the record. A field with the object's creation time counts only if
-   * the object is new. Null if the API sent no valid time.
+   * Time of the status change, in epoch ms: from the field that the API's description names for it, otherwise the modification time of the
+   * record. Null if the API sent no valid time.
    */
   readonly changedAt: number | null;
 }
@@ -41,9 +40,8 @@ export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'
 
 /**
  * Returns the status changes in a change of a record: one for each status field that differs, in the record itself or in an object in it
- * that has a status. They are sorted by these objects, as the description lists them in `subjects` (removed array elements last), then by
- * status field. A created record has a status change for each status field that is set; an event of the initial snapshot (`r`) and a
- * deletion (`d`) have none. Array elements are matched by identity, so a reordered array causes no change.
+ * that has a status. A created record has one for each status field that is set; an event of the initial snapshot (`r`) and a deletion
+ * (`d`) have none. Array elements are matched by identity, so a reordered array causes no change.
  *
  * @param times Notation of the times in records. Default: ISO 8601.
  */
@@ -122,8 +120,8 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
 }
 
 /**
- * Returns the time that the changed object states for a status change, in epoch ms. Null if the object has no valid time in the field for
- * it, or if that field has the time of creation (`isTimeOfNew`) and the object existed before.
+ * Returns the time that the changed object states for a status change, in epoch ms; null if it states no valid time. A time of creation
+ * (`isTimeOfNew`) counts only if the object is new.
  */
 function ownTime(
   { time, isTimeOfNew }: StatusTableSubject,

@@ -37,21 +37,17 @@ export const RETRY_AFTER = 'retryAfterMs';
 
 /**
  * Creates an operator that retries a stream after a retryable error: it resubscribes after a pause. Other errors are emitted at once.
+ * Retries do not end unless `retries` is set.
  *
- * The pause is the one that the server requested, if any. Otherwise it is a random fraction of an upper bound ("full jitter"), so that
- * clients that failed together do not retry together. The bound doubles with each attempt, up to `maxMs`. Once the stream emits a value,
- * the bound is the first one again. The first retry after a refused token (`TOKEN_REJECTED`) has no pause, unless the error requests one: a
- * new token may be available.
+ * The pause is the one that the server requested, if any. Otherwise it is a random fraction of an upper bound ("full jitter"). The bound
+ * doubles with each attempt, up to `maxMs`, and is the first one again once the stream emits a value. The first retry after a refused token
+ * (`TOKEN_REJECTED`) has no pause, unless the error requests one.
  *
- * `canPass` decides which errors are retryable. By default:
+ * `canPass` decides which errors are retryable. By default these are:
  *
- * - Retryable: network errors as `fetch` and undici throw them (connection refused or reset, timeouts), `CellarstreamError`s with a
- *   temporary code such as `QUOTA_EXCEEDED` (a 429 of the API), and `API_STATUS` with a `status` of 5xx, 408, 409, 423, 425 or 429 in its
- *   context.
- * - Final: any other status, such as 404, and all other errors, such as bugs, malformed addresses and untrusted certificates. (`login` and
- *   `listRequest` also retry 404 and redirects.)
- *
- * Retries do not end unless `retries` is set. They are not logged; `onRetry` reports them.
+ * - network errors as `fetch` and undici throw them (connection refused or reset, timeouts);
+ * - `CellarstreamError`s with a temporary code such as `QUOTA_EXCEEDED` (a 429 of the API);
+ * - `API_STATUS` with a `status` of 5xx, 408, 409, 423, 425 or 429 in its context.
  */
 export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFunction<T> {
   const { firstMs = 250, maxMs = 30_000, retries = Infinity } = options;

@@ -2,8 +2,8 @@ import { concat, concatMap, defer, EMPTY, of } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 
 /**
- * Creates an operator that collects the first values of a stream into one array, and emits the array once `isEnough` returns true for it or
- * the source completes. Each value after this array is emitted in an array of its own.
+ * Creates an operator that collects the first values of a stream into one array. It emits the array once `isEnough` returns true for it or
+ * the source completes. Each later value is emitted in a separate array.
  */
 export function gatherFirst<T>(
   isEnough: (gathered: readonly T[]) => boolean,

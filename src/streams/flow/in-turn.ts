@@ -3,10 +3,7 @@ import type { ObservableInput } from 'rxjs';
 
 /**
  * Runs `handle` for one value after the other, and emits the results. The next value is taken from the iterable when the observable of the
- * previous value has completed.
- *
- * Differences from `concatMap`: values are taken lazily, and any number of observables may complete synchronously. `concatMap` subscribes
- * to the next observable within the completion of the previous one, which can overflow the stack.
+ * previous value has completed. Unlike with `concatMap`, many observables that complete synchronously do not overflow the stack.
  */
 export function inTurn<T, R>(
   values: Iterable<T>,

@@ -13,9 +13,8 @@ export function* waitFor<T>(source$: Observable<T>): Steps<T> {
 }
 
 /**
- * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. If an
- * Observable that `work` waits for completes without a value, the created Observable also completes without a value. Each wait nests the
- * subscriptions one level deeper, so `work` must not wait more than some hundred times.
+ * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. `work`
+ * must not wait more than some hundred times, because each wait nests the subscriptions one level deeper.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
   return defer(() => {
@@ -23,6 +22,7 @@ export function inSteps<T>(work: () => Steps<T>): Observable<T> {
     const goOn = (resume: () => IteratorResult<Observable<unknown>, T>): Observable<T> => {
       const { done, value } = resume();
       if (done) return of(value);
+      // If `value` completes without a value, so does the created Observable.
       return value.pipe(
         map((result) => () => steps.next(result)),
         catchError((error: unknown) => of(() => steps.throw(error))),

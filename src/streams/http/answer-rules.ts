@@ -31,8 +31,8 @@ export class AnswerRules {
   }
 
   /**
-   * Returns how a response is treated according to its status: the meaning of the status, how long to wait before the request is repeated,
-   * and whether the response costs quota. `now` is the current time in epoch ms.
+   * Returns how a response is treated according to its status: its meaning, the wait before the request is repeated, and whether it costs
+   * quota. `now` is the current time in epoch ms.
    */
   of(answer: Answer, now: number): DescribedStatus {
     const { retryAfter } = this.#headers;

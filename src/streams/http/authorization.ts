@@ -47,8 +47,8 @@ function withHeader(request: PlannedRequest, name: string, value: string): Plann
 }
 
 /**
- * Returns the request with a query parameter set. A parameter that the URL does not have yet is appended to the query string, so that the
- * percent-encoding of the other parameters, which the server may have chosen, is preserved.
+ * Returns the request with a query parameter set. A parameter that the URL does not have yet is appended to the query string as it is, to
+ * preserve the percent-encoding of the other parameters.
  */
 function withParameter(request: PlannedRequest, name: string, value: string): PlannedRequest {
   const url = new URL(request.url);

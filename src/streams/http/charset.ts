@@ -7,15 +7,12 @@ export class UnknownCharset extends Error {
 }
 
 /**
- * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded. The first case
- * that applies determines the charset:
+ * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded. The charset is
+ * the first of these:
  *
- * - If the body begins with a byte order mark, or with the pattern of zero bytes that ASCII characters have in UTF-16 or UTF-32: that
- *   charset. The declared one is ignored.
- * - If no charset is declared, or UTF-8, ASCII or UTF-16 is declared: UTF-8. The body is not validated here: the JSON parser reports
- *   records that are not UTF-8.
- * - If a supported charset is declared: the declared one.
- * - If an unsupported charset is declared: UTF-8, if the body is valid UTF-8.
+ * - the one that the body's first bytes show: a byte order mark, or the zero bytes of UTF-16 and UTF-32;
+ * - the declared one, if it is supported and not UTF-16;
+ * - UTF-8.
  *
  * @param contentType The `Content-Type` header.
  * @throws UnknownCharset if the declared charset is not supported and the body is not valid UTF-8, or if the bytes are invalid in the
@@ -26,7 +23,7 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   const wide = wideCharset(body);
   if (wide) return Buffer.from(wideText(body, wide));
   const declared = /charset\s*=\s*["']?([^\s"';,]+)/i.exec(contentType ?? '')?.[1]?.toLowerCase();
-  if (declared === undefined || AS_UTF8.has(declared)) return body;
+  if (declared === undefined || AS_UTF8.has(declared)) return body; // the JSON parser reports records that are not UTF-8
   const decoder = decoderOf(declared);
   if (!decoder) {
     if (isUtf8(body)) return body;

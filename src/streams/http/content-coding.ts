@@ -15,7 +15,7 @@ const decompress = {
 
 /**
  * Decompresses a body. Gzip and zlib are recognised by their first bytes, because `Content-Encoding` is often wrong. Brotli and raw deflate
- * have no magic number, so they are tried only where the header declares them. Any other body is returned unchanged.
+ * are tried only where the header declares them. Any other body is returned unchanged.
  *
  * @param declared The `Content-Encoding` header; several codings are separated by commas.
  * @param maxBytes Maximum size of the decompressed body, in bytes.
@@ -32,9 +32,8 @@ export function withoutCoding(
 }
 
 /**
- * Decompresses a response body layer by layer, the outermost first, until no known compression is left or `MAX_LAYERS` layers have been
- * removed. `unmarked` lists the codings in the header that have no magic number (Brotli and deflate). Each decompressed size is limited to
- * `maxBytes`.
+ * Decompresses a response body layer by layer, the outermost first. `unmarked` lists the codings in the header that have no magic number
+ * (Brotli and deflate). Each decompressed size is limited to `maxBytes`.
  */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
@@ -58,8 +57,8 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
 }
 
 /**
- * Decompresses, as brotli or deflate, a body that has no magic number. If that fails and the body is plain text, returns undefined: the
- * `Content-Encoding` header is wrong. Other failures, and too large a result, are thrown.
+ * Decompresses a body as brotli or deflate. Returns undefined if that fails and the body is plain text: the `Content-Encoding` header is
+ * then wrong. Other failures, and too large a result, are thrown.
  */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
@@ -72,8 +71,8 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
 }
 
 /**
- * Decompresses gzip. Some servers append other bytes to the gzip data, which zlib refuses. In that case the result is the content of the
- * complete gzip members before those bytes.
+ * Decompresses gzip. If other bytes follow the gzip data, which zlib refuses, the result is the content of the complete gzip members before
+ * those bytes.
  */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {

@@ -169,8 +169,8 @@ async function decodedResponse(
 }
 
 /**
- * Returns a response body in UTF-8. `sent` is the body as received, `plain` the same after decompression. If the returned body has memory
- * apart from `sent`, the memory of `sent` is released at once. Otherwise it is released when `giveBack` of the returned body is called.
+ * Returns a response body in UTF-8. `sent` is the body as received, `plain` the same after decompression. The memory of `sent` is released
+ * at once if the returned body does not use it, otherwise by `giveBack` of the returned body.
  */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);

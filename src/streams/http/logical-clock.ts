@@ -1,7 +1,4 @@
-/**
- * Begin and end of a read, as numbers of the list's logical clock, which counts all begins and ends of reads. No two of these numbers are
- * equal, and later ones are larger.
- */
+/** Begin and end of a read, as numbers of the list's logical clock. Each begin and each end has a larger number than those before it. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
@@ -9,7 +6,7 @@ export interface Span {
 
 /**
  * Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. A read is open from
- * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or for longer if {@link LogicalClock.hold} holds it open.
+ * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or to the end of a {@link LogicalClock.hold} if that is later.
  */
 export class LogicalClock {
   #newest = 0;
@@ -41,8 +38,8 @@ export class LogicalClock {
   }
 
   /**
-   * Keeps the read that began at logical time `begin` open until the returned function is called. If {@link LogicalClock.settle} is called
-   * for the read before that, the returned function closes it.
+   * Keeps a read open until the returned function is called: an earlier {@link LogicalClock.settle} takes effect only then. `begin`: the
+   * logical time at which the read began.
    */
   hold(begin: number): () => void {
     this.#held.set(begin, 'open');
@@ -53,10 +50,7 @@ export class LogicalClock {
     };
   }
 
-  /**
-   * Returns the logical time at which the oldest open read began; Infinity if no read is open. A read is open until
-   * {@link LogicalClock.settle} is called for it, or for longer if {@link LogicalClock.hold} keeps it open.
-   */
+  /** Returns the logical time at which the oldest open read began; Infinity if no read is open. */
   oldest(): number {
     return this.#open.values().next().value ?? Infinity;
   }

@@ -83,16 +83,14 @@ const MAX_LOGIN_BYTES = 1_000_000;
 export const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Requests one token, emits it and completes. The request is the login of the description, or goes to a token endpoint of OAuth 2.
- * Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects, 404 and 405 are retried as well, because
- * gateways send them while the API behind them is being replaced.
+ * Requests one token, emits it and completes. The request is the login of the description, or goes to a token endpoint of OAuth 2. Each
+ * attempt waits for the quota. Temporary errors are retried with back-off, and so are redirects, 404 and 405: gateways send them while the
+ * API behind them is being replaced.
  *
  * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
- * A response is a refusal of the credentials if it has a JSON body and a status that counts as a refusal. These statuses are the ones that
- * the login's description names in `refused`. Without `refused`, they are 400, 401 and 403, unless the API's description gives the status
- * another meaning. A temporary error of a token endpoint is no refusal. A response with one of these statuses but without JSON does not
- * come from the API, and is retried. Errors:
+ * A response is a refusal of the credentials if it is JSON and has a status that the login's description names in `refused`; by default
+ * 400, 401 and 403. Errors:
  *
  * - `API_KEY_REJECTED` at the first refusal if no login has accepted the credentials yet.
  * - `API_KEY_REJECTED` for credentials that a login has accepted, once they were refused for `keyPatienceMs` without another outcome in
@@ -241,8 +239,8 @@ export interface Token {
   /** How long the server is expected to accept the token, in ms from `askedAt`: as the login response says, or a default. */
   readonly lifeMs: number;
   /**
-   * Lower bound of the server's time at `askedAt`, when the login request was sent, in epoch ms. Undefined if the login response had no
-   * `Date` header, and no `iat` claim was read: claims are read only if the description says that the token is a JWT, or for OAuth 2.
+   * Lower bound of the server's time when the login request was sent, in epoch ms. Undefined if neither a `Date` header nor the token's
+   * claim `iat` was read.
    */
   readonly serverTime: number | undefined;
 }
@@ -250,12 +248,8 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms. It does not apply to `expires_in` of OAuth 2. What happens to a shorter lifetime depends
- * on its source:
- *
- * - If it is the time from `iat` or `Date` to `exp`: the clocks behind these values probably disagree. It is used only if there is no
- *   plausible time.
- * - If the response states it as a lifetime: other units are tried, and it is ignored if none makes it plausible.
+ * Shortest plausible lifetime of a token, in ms; it does not apply to `expires_in` of OAuth 2. If a shorter lifetime is computed from
+ * `exp`, clocks probably disagree; if the response states it, it is probably in another unit.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -264,9 +258,8 @@ const LEAST_LIFE_MS = 10_000;
  */
 const LEAST_USABLE_MS = 2_000;
 /**
- * Longest token lifetime that is accepted from a login response, in ms. A longer time until `exp`, or a longer `expires_in`, is shortened
- * to it. A longer lifetime that the response states otherwise is read in another unit, or ignored. The default in the API's description may
- * be longer.
+ * Longest token lifetime that is accepted from a login response, in ms. A longer one is shortened to it, read in another unit, or ignored.
+ * The default in the API's description may be longer.
  */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
 /** Units of lifetimes in descriptions, in ms. */
@@ -342,12 +335,9 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 /**
  * Returns a token's lifetime in ms, from the first of these sources that has a usable value:
  *
- * - The token's `exp`. There are two times: from `iat` to `exp`, and from the response's `Date` to `exp`. They differ if the server returns
- *   a token that it issued earlier. If at least one time is plausible (`LEAST_LIFE_MS` or more), the shortest plausible time is used, at
- *   most `MAX_LIFE_MS`. Otherwise the longer time is used if it is at least `LEAST_USABLE_MS`.
- * - The lifetime that the response states. If it is not plausible in the unit of the description (`LEAST_LIFE_MS` to `MAX_LIFE_MS`), other
- *   units are tried.
- * - The default of the description.
+ * - the token's `exp`: the time until then from `iat` or from the response's `Date`, at most `MAX_LIFE_MS`;
+ * - the lifetime that the response states, in the unit of the description or, if that is not plausible, in another one;
+ * - the default of the description.
  *
  * @param from `iat` and `Date`, in epoch ms.
  * @param stated Lifetime that the response states.
@@ -358,6 +348,7 @@ function lifeOf(
   stated: unknown,
   { unit = 'ms', default: text = DEFAULT_LIFE }: NonNullable<LoginDescription['life']>,
 ): number {
+  // The two times differ if the server returns a token that it issued earlier.
   const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms >= LEAST_USABLE_MS);
   const believable = left.filter((ms) => ms >= LEAST_LIFE_MS);
   if (believable.length > 0) return Math.min(...believable, MAX_LIFE_MS);

@@ -51,21 +51,18 @@ const MAX_GROW_AFTER = 500;
 const SMOOTH = 7;
 
 /**
- * Decides which `offset` and `pageSize` the requests for a list have. The decision depends on how the server was observed to treat these
- * parameters. All lanes of a list share one plan. A new process observes the server again, or uses the `pageSize` of a stored position.
+ * Decides which `offset` and `pageSize` the requests for a list have, depending on how the server was observed to treat these parameters.
+ * All lanes of a list share one plan.
  *
  * While the server serves pages as requested, each request has the wanted list offset and the wanted size. Otherwise the plan adapts:
  *
  * - **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Others are asked for a page by
- *   its number. Then each requested `offset` is a multiple of its `pageSize`. Pages still have to overlap, so the page size varies,
- *   preferably between half of the limit and the limit. It is chosen such that the page begins shortly before the end of the previous page,
- *   and most of it is new. With a limit of 21 or more there is such a size for every list offset. With a smaller limit the overlap may be
- *   smaller.
+ *   its number. Then each requested `offset` is a multiple of its `pageSize`. The page size varies, so that a page still begins shortly
+ *   before the end of the previous one.
  * - **Blind pages.** If no size lets a whole page overlap the previous one, the page begins at the end of the previous one. Only the number
- *   of distinct keys then shows that no record was missed. If the server ignores `pageSize`, every page is blind.
- * - **Half pages.** Some servers round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
- *   requested. Then pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is smaller
- *   than the page size.
+ *   of distinct keys then shows that no record was missed.
+ * - **Half pages.** Some servers round `offset` to a step that is unrelated to `pageSize`. Then pages of the largest allowed size are
+ *   requested at multiples of half that size. They overlap if the step is smaller than the page size.
  * - **A cap.** Some servers serve no record from a certain list offset on. Read-ahead requests no pages beyond that offset.
  * - **Smaller pages.** If large pages fail, `tooLarge` reduces the page size. After a number of successful pages the size is doubled again.
  */
@@ -78,7 +75,7 @@ export class PagePlan {
   #least = 1;
   /**
    * Largest page size that the server serves; Infinity if unknown. Learned from pages that had fewer records than requested, although other
-   * pages followed. Limits the requested size only while the list is read in whole pages (see {@link PagePlan}).
+   * pages followed. Limits the requested size only while whole pages are requested.
    */
   #most = Infinity;
   /**
@@ -92,9 +89,8 @@ export class PagePlan {
    */
   #usable = Infinity;
   /**
-   * Page size, in records, that ends the reduction of page sizes: once a page with at least this many records is received, `#usable` and
-   * this field are set to Infinity, so that pages of any size are requested again. It is the size of the largest page that has failed;
-   * Infinity while page sizes are not reduced.
+   * Size of the largest page that has failed, in records; Infinity while page sizes are not reduced. A received page of at least this size
+   * ends the reduction.
    */
   #failing = Infinity;
   #servedTo = Infinity;
@@ -152,8 +148,7 @@ export class PagePlan {
 
   /**
    * Returns a whole page (one that begins at a multiple of its size) for the list offset `offset`. It begins at `offset` or as close before
-   * it as a size of at most `wanted` records allows. In the mode that {@link PagePlan.foundStuck} switches on and off, the page has the
-   * largest allowed size and begins at a multiple of half that size.
+   * it as a size of at most `wanted` records allows. After {@link PagePlan.foundStuck} it begins at a multiple of half its size instead.
    */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
@@ -177,6 +172,7 @@ export class PagePlan {
     const limit = this.limit(wanted);
     if (!this.#isWhole) return { offset: end - overlap, pageSize: limit, isBlind: false };
     if (this.#isHalf) return { ...halfPage(Math.max(0, end - overlap), limit), isBlind: false };
+    // With a limit of 21 or more, a size exists for every list offset. With a smaller limit the overlap may be smaller.
     for (let back = Math.max(1, overlap); back >= 1; back = Math.floor(back / 2)) {
       const found = this.#reaching(end, back, limit);
       if (found) return { ...found, isBlind: false };
@@ -222,8 +218,8 @@ export class PagePlan {
   }
 
   /**
-   * Switches from pages that begin at multiples of their size to pages that begin at multiples of half their size, or back. To be called
-   * when consecutive pages had no record in common. Has no effect on a list of numbered pages, as no page number addresses half a page.
+   * Switches to pages that begin at multiples of half their size, or back. To be called when consecutive pages had no record in common. Has
+   * no effect on a list of numbered pages, as no page number addresses half a page.
    */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf && !this.#isNumbered;
@@ -238,11 +234,8 @@ export class PagePlan {
   }
 
   /**
-   * Updates the plan from a received page:
-   *
-   * - the page sizes that the server serves;
-   * - the cap, which is the list offset from which on the API serves no records: removed if the page has records beyond it;
-   * - a reduced page size: increased again after enough received pages.
+   * Updates the plan from a received page: the page sizes that the server serves, the cap (removed if the page has records beyond it), and
+   * a reduced page size (increased again after enough received pages).
    */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;

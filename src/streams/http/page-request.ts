@@ -86,27 +86,22 @@ export interface PageRequestOptions extends RequestPlanOptions {
 
 /**
  * Creates the function that requests pages of one list. A request waits for the quota, takes the current token and is sent. Retryable
- * errors are retried with back-off for as long as the caller's patience allows, and each retry waits for the quota. Redirects and 404 are
- * retried as well: gateways send them while the API behind them is replaced.
+ * errors, redirects and 404 are retried with back-off for as long as the caller's patience allows. Each retry waits for the quota.
  *
- * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is no token at that moment, the request
- * gives up its start (the moment granted by the quota). It waits for a token and then for the quota again. If it kept its start during a
- * login, it would reach the server later than the quota assumes.
+ * The token:
  *
- * Every outcome that shows something about the token is reported to the token source (see `token-life.ts`). The token source decides when
- * the token is renewed, and when a request is retried after a refusal of its token (401 or 403, if the description does not say otherwise).
- * A failure is final in these cases:
- *
- * - If the list refuses one new token after the other: the API key has no access to the list. The request errors with `API_STATUS`, and the
- *   other lists continue with the token.
- * - If the response has another non-retryable status: usually only once a fresh token has brought the same status. The failure is final at
- *   once if the page or a parameter is the likely cause, or if the description calls the status `final`.
+ * - It is taken after the wait for the quota, so that it is fresh. If there is none, the request gives up its start (the moment granted by
+ *   the quota), waits for a token, and then for the quota again.
+ * - Every outcome that shows something about the token is reported to the token source. The token source decides when the token is renewed,
+ *   and when a request is retried after a refusal of its token (such as 401 or 403).
+ * - If the list refuses one new token after the other, the request errors with `API_STATUS`. Other lists continue with the token.
+ * - Another non-retryable status is usually final only once a fresh token has brought the same status.
  *
  * How requests count against the quota:
  *
  * - A request is in flight until its response is complete. The page is decoded after that.
- * - A refused request (429 or any other refusal) counts for one window, as the server may count it. The window begins `lateMs` (one second
- *   in the service) after the response arrived. Exempt are statuses that the description calls `free`.
+ * - A refused request (429 or any other refusal) counts for one window, which begins `lateMs` after the response arrived. Exempt are
+ *   statuses that the description calls `free`.
  * - A request that was given up counts for one window, which begins `lateMs` after it was given up (`quota/token-bucket.ts`).
  */
 export function pageRequest(
@@ -239,7 +234,7 @@ export function pageRequest(
         });
       const attempt: Observable<RawPage> = defer(() =>
         tokens.token$.pipe(
-          take(1), // no start is used while there is no token
+          take(1), // no start is used while there is no token: the request would reach the server later than the quota assumes
           switchMap(() => during(limit, sent(scheduler.now()))),
           // The token expired during the wait for the quota: this start ends, and the next attempt waits for a token first.
           switchMap((page) => (page ? of(page) : attempt)),
@@ -261,8 +256,7 @@ interface FailedTry {
 }
 
 /**
- * Returns what a response that is not a page shows about the token that was sent, to be reported to the token source. Undefined if it shows
- * nothing about the token.
+ * Returns what a response that is not a page shows about the token that was sent; undefined if it shows nothing about the token.
  *
  * @param error The error for this response.
  * @param meaning Meaning of the response's status according to the API's description; undefined if the description does not say.
@@ -274,7 +268,7 @@ function outcomeOf(
   meaning: DescribedStatus['meaning'],
 ): TokenOutcome | undefined {
   const { status } = answer;
-  if (meaning === 'quota' || meaning === 'final') return undefined;
+  if (meaning === 'quota' || meaning === 'final') return undefined; // `final`: not repeated with a fresh token either
   if (meaning === 'token' || (meaning === undefined && status === 401)) return 'refused';
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
@@ -295,8 +289,8 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns a suffix for the list's name: ` by key`, ` total`, ` by date`, or an empty text for all records. It tells apart kinds of queries,
- * as a server may accept an access token for one kind and refuse it for another.
+ * Returns a suffix for the list's name that tells apart kinds of queries: ` by key`, ` total`, ` by date`, or an empty text for all
+ * records. A server may accept an access token for one kind and refuse it for another.
  */
 function queryKindOf({ from, key, isTotal }: ListQuery): string {
   if (key !== undefined) return ' by key';
@@ -328,17 +322,16 @@ function isGone({ status, text }: HttpResponse, gone: readonly number[]): boolea
 }
 
 /**
- * Returns a lower bound of the server's time when it read the records of a response, in epoch ms:
- *
- * - With a `Date` header: `Date`, minus the duration of the request, minus the age of the response as far as `Date` does not include it.
- * - Without the header: the server's time at the login, plus the local time from the login to the request, minus the age of the response.
- *   Undefined if the server's time at the login is unknown.
+ * Returns a lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header minus the duration of
+ * the request and the age of the response. Without that header, it is computed from the server's time at the login; undefined if that is
+ * unknown too.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,
   { asOf, dateLagMs }: AnswerAge & { readonly dateLagMs: number },
   token: Token,
 ): number | undefined {
+  // `Date` already includes `dateLagMs`, a part of the age.
   if (date !== undefined) return Math.floor(date - elapsedMs - (askedAt - dateLagMs - asOf));
   if (token.serverTime === undefined) return undefined;
   return Math.floor(token.serverTime + asOf - token.askedAt);

@@ -14,9 +14,9 @@ export interface ListQuery {
   /** Number of records per page. */
   readonly pageSize?: number;
   /**
-   * Start of the requested page in a list that is not paged by offset. For paging `link`, it is the address of the page. For pages whose
-   * size the request does not state, it is the number of the page. Otherwise it is the value of the variable `{after}` or `{cursor}` in the
-   * list's description. Undefined for the first page.
+   * Start of the requested page in a list that is not paged by offset; undefined for the first page. For paging `link`, it is the address
+   * of the page. For pages whose size the request does not state, it is the number of the page. Otherwise it is the value of the variable
+   * `{after}` or `{cursor}` in the list's description.
    */
   readonly cursor?: string;
   /** Begin of the window of modification dates, in the API's notation of dates. If undefined, the request has no window. */

@@ -1,9 +1,6 @@
 /** Upper bound of the age of a response's content. */
 export interface AnswerAge {
-  /**
-   * Earliest time at which the server can have read the response's content from its database, in ms on the local clock: the time of the
-   * request minus the maximum age `staleMs`.
-   */
+  /** Earliest time at which the server can have read the response's content from its database, in ms on the local clock. */
   readonly asOf: number;
   /**
    * Upper bound of how old the content already was when the request was sent, in ms, according to response headers; 0 if the response does
@@ -13,8 +10,8 @@ export interface AnswerAge {
 }
 
 /**
- * Longest lag that a read replica is assumed to have, in ms. Its responses do not show the lag. If this value is too small, a lagging
- * replica causes false events. If it is too large, a record that really went back to an earlier state is published that much later.
+ * Longest lag that a read replica is assumed to have, in ms. If it is too small, a lagging replica causes false events. If it is too large,
+ * a record that really went back to an earlier state is published that much later.
  */
 export const MAX_LAG_MS = 10_000;
 
@@ -47,8 +44,8 @@ export interface DatedAnswer {
   /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
   /**
-   * Address of the request, by which the response is compared with earlier ones to detect copies from a cache. Undefined (the default) if
-   * it is not compared, because the request is not repeated, such as one for a date window.
+   * Address of the request, by which responses are compared to detect copies from a cache. Undefined (the default) if the request is not
+   * repeated, such as one for a date window.
    */
   readonly address?: string | undefined;
 }
@@ -60,15 +57,14 @@ const DATE_STEP_MS = 1_000;
  */
 const MAX_CLOCKS = 4;
 /**
- * Tolerance, in ms, by which server clocks are told apart. From each response it is computed how far the server clock is ahead of the local
- * clock. If two results differ by at most this tolerance, they are assumed to be of the same clock. If it is too small, one slow clock
- * counts as several. If it is too large, several slow clocks count as one.
+ * Largest difference, in ms, between two measurements of how far a server clock is ahead that are still taken for the same clock. If it is
+ * too small, one slow clock counts as several. If it is too large, several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
- * Minimum time for which a `Date` header has to be behind by the same amount, in ms, before a slow server clock and not a cache is taken
- * for the cause. This also requires `STEADY_ANSWERS` such responses. If it is too small, a cached page counts as fresh. If it is too large,
- * responses of a server with a slow clock count as cached for longer.
+ * Minimum time, in ms, for which a `Date` header has to be behind by the same amount until a slow server clock, and not a cache, is taken
+ * for the cause. If it is too small, a cached page counts as fresh. If it is too large, responses of a server with a slow clock count as
+ * cached for longer.
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
@@ -79,14 +75,12 @@ const STEADY_ANSWERS = 5;
 const MAX_ADDRESSES = 1_000;
 
 /**
- * Estimates the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the origin. This shows
- * cached responses in two ways:
+ * Estimates the ages of one API's responses by their headers `Age` and `Date`. A cache passes on the `Date` of the origin:
  *
  * - A response comes from a cache if it has the same `Date` as an earlier response to an identical request, and was requested more than a
  *   second after that response had arrived.
- * - The `Date` of a response that was cached for another client is behind the `Date` of other responses. A server whose clock is slow, or
- *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while the `Date` of a cached response falls
- *   further behind. After 30 s and five responses a slow clock is recognised, and responses with it stop counting as stale.
+ * - A `Date` that is behind the `Date` of other responses shows a cached response or a slow server clock. A slow clock stays behind by a
+ *   constant amount: it is recognised after 30 s and five responses, and responses with it stop counting as stale.
  */
 export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms; negative if it is behind. */
@@ -105,8 +99,8 @@ export class AnswerAges {
 
   /**
    * Returns the age of a response, computed from its headers and those of earlier responses. Call it once for each response. `dateLagMs`:
-   * how far the response's `Date` is behind the `Date` of other responses, in ms; 0 if the lag of a replica (`MAX_LAG_MS`) or a slow server
-   * clock explains the difference.
+   * how far the response's `Date` is behind the `Date` of other responses, in ms; 0 if a lagging replica or a slow clock explains the
+   * difference.
    */
   of(answer: DatedAnswer): AnswerAge & { readonly dateLagMs: number } {
     const dateLagMs = this.#lagOf(answer);
@@ -115,8 +109,7 @@ export class AnswerAges {
   }
 
   /**
-   * Returns how far the `Date` of a response is behind that of the server's other responses, in ms. For a cached copy of an earlier
-   * response, this is the lag of the earlier response plus the time between the two requests. Returns 0 if a replica's lag or a slow server
+   * Returns how far the `Date` of a response is behind that of the server's other responses, in ms; 0 if a lagging replica or a slow server
    * clock explains the difference.
    */
   #lagOf(answer: DatedAnswer): number {
@@ -129,6 +122,7 @@ export class AnswerAges {
     this.#firsts.set(address, first);
     if (this.#firsts.size > MAX_ADDRESSES) this.#firsts.delete(this.#firsts.keys().next().value!);
     const since = askedAt - first.askedAt;
+    // A cached copy: the lag of the earlier response, plus the time between the two requests.
     return since > first.elapsedMs + DATE_STEP_MS ? first.lagMs + since : lagMs;
   }
 
@@ -141,9 +135,8 @@ export class AnswerAges {
   }
 
   /**
-   * Counts a response whose `Date` header is behind that of other responses, and returns whether a slow server clock, and not a cache, is
-   * the reason. That is so once at least {@link STEADY_ANSWERS} responses, over a period of at least {@link STEADY_MS}, were behind by the
-   * same amount.
+   * Counts a response whose `Date` header is behind that of other responses. Returns whether a slow server clock, and not a cache, is the
+   * reason: at least {@link STEADY_ANSWERS} responses, over at least {@link STEADY_MS}, were behind by the same amount.
    *
    * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
    * @param now When the request was sent, in ms on the local clock.

@@ -152,10 +152,10 @@ const READ_BYTES = 65_536;
 
 /**
  * Returns the `onread` option for sockets that all read into one buffer. It suits HTTP/1.1 connections without pipelining. Consumers of a
- * body must process or copy each chunk at once, and cannot pause the socket: reading continues regardless of backpressure.
+ * body must process or copy each chunk at once, and cannot pause the socket.
  *
- * With a new buffer for each socket read, a page of 3 MB leaves 3 MB of garbage. V8 counts these buffers as long-lived memory, and marks
- * all objects every few pages. The marking costs a sixth of the CPU time for unchanged pages, and half of it if the heap is limited.
+ * With a new buffer for each socket read, the marking of objects by V8's garbage collection takes a sixth of the CPU time for unchanged
+ * pages.
  */
 export function sharedReads(): OnReadOpts {
   /**

@@ -24,17 +24,13 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  *
  * A poll window begins at the earlier of `Date` and the newest stamp seen, so that no change is missed whichever clock is ahead. Rules:
  *
- * - A stamp later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would hide that
- *   the clock of stamps is behind.
- * - A window never begins earlier than a limit: 15 minutes plus the resolution of stamps before `Date`. Otherwise, while nothing changes,
- *   every poll would read the most recently changed records again.
+ * - A stamp later than `Date` is ignored until `Date` has passed it.
+ * - A window begins at the earliest 15 minutes plus the resolution of stamps before `Date`. Otherwise, while nothing changes, every poll
+ *   would read the most recently changed records again.
  * - Before the first stamp the window does not advance: `Date` says nothing about the clock of stamps.
- * - The local clock does not influence where a window begins.
  *
- * Stamps may be local times, hours behind UTC. The limit would then be too late, and changes would be missed. Therefore the clock estimates
- * how far stamps are behind, by the smallest lag of a stamp behind `Date`. This is an upper bound, because each lag also contains the age
- * of the change. If the smallest lag is more than 15 minutes, the limit is earlier by that lag, and windows begin another hour earlier, for
- * the end of daylight saving. The stamps whose lag counts are:
+ * Stamps may be local times, hours behind UTC. Therefore the smallest lag of a stamp behind `Date` is measured. If it is more than 15
+ * minutes, windows may begin earlier by that lag, plus an hour for the end of daylight saving. The stamps whose lag counts are:
  *
  * - for windows of lookback polls (`reach` `far`): all stamps;
  * - for windows of polls for new changes (`near`): the stamps of new changes that polls have read.
@@ -45,9 +41,8 @@ export class ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp seen that is later than the server's newest `Date`; undefined if there is none. In epoch ms, with `#correctionMs` added.
-   * Once `Date` has passed this stamp, it becomes `#newest`. Older stamps that are also later than `Date` are not stored, as polls read
-   * their records again.
+   * Newest stamp seen that is later than the server's newest `Date`, in epoch ms, with `#correctionMs` added; undefined if there is none.
+   * Once `Date` has passed this stamp, it becomes `#newest`.
    */
   #ahead: number | undefined;
   #reachMs = 0;
@@ -64,8 +59,7 @@ export class ServerClock {
 
   /**
    * Returns the newest modification time of the records read so far, in epoch ms, with the correction of {@link ServerClock.shift}. Times
-   * later than the server's `Date` do not count, but until a response has that header, all times count. Undefined if no time that counts
-   * has been seen.
+   * later than the server's newest `Date` do not count. Undefined if there is none.
    */
   newest(): number | undefined {
     return this.#newest;
@@ -78,8 +72,7 @@ export class ServerClock {
 
   /**
    * Returns the time at which the next poll window begins, in epoch ms, before the result of {@link ServerClock.takeReach} is subtracted.
-   * Call it after `tell` was called for the first response of the current scan. Undefined if the window must not advance, because no
-   * modification time had been seen when the scan began.
+   * Undefined if the window must not advance. Call it after `tell` was called for the first response of the current scan.
    *
    * @param newest Result of `newest()` at the start of the current scan.
    * @param reach `far` for the windows of lookback polls. Default `near`.
@@ -93,18 +86,18 @@ export class ServerClock {
   }
 
   /**
-   * Returns the latest time that the server has shown, in epoch ms: in a `Date` header or in a stamp. Before the first `Date` header,
-   * `localTime` is used in its place. The local clock may be fast, but a poll window that ends too late does no harm.
+   * Returns the latest time that the server has shown, in epoch ms, in a `Date` header or in a stamp. Before the first `Date` header,
+   * `localTime` is used in its place.
    */
   latest(localTime: number): number {
-    const date = this.#date ?? localTime;
+    const date = this.#date ?? localTime; // it may be fast, but a poll window that ends too late does no harm
     return Math.max(date, this.#newest ?? -Infinity, this.#ahead ?? -Infinity);
   }
 
   /**
-   * Returns a lower bound of the server's current time, in epoch ms: the server's time that the last response showed (see {@link
-   * ServerClock.tell}) plus the local time that has passed since that response arrived. Undefined before the first response that shows the
-   * server's time. `localTime`: the current time of the local clock, in ms.
+   * Returns a lower bound of the server's current time, in epoch ms: the server's time that the last response showed, plus the local time
+   * that has passed since. Undefined before the first response that shows the server's time. `localTime`: the current time of the local
+   * clock, in ms.
    */
   now(localTime: number): number | undefined {
     if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
@@ -114,8 +107,7 @@ export class ServerClock {
   /**
    * Updates the estimate of the server's clock with the server's time that a response shows.
    *
-   * @param serverTime Lower bound of the server's time when it read the response's records, in epoch ms. It is computed from `Date`;
-   * without that header, from the login response. Undefined: nothing is changed.
+   * @param serverTime Lower bound of the server's time when it read the response's records, in epoch ms. Undefined: nothing is changed.
    * @param localTime Local time at which the response arrived, in ms; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void {
@@ -135,8 +127,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns how many ms earlier than the result of {@link ServerClock.mark} the next poll window has to begin. It is the largest `ms` of
-   * the calls of {@link ServerClock.reachBack} since the last call of `takeReach`, or 0 if there was none.
+   * Returns how many ms earlier than the result of {@link ServerClock.mark} the next poll window has to begin: the largest `ms` passed to
+   * {@link ServerClock.reachBack} since the last call of `takeReach`, or 0.
    */
   takeReach(): number {
     const ms = this.#reachMs;
@@ -153,8 +145,8 @@ export class ServerClock {
   /**
    * Updates the estimate of how far the stamps (modification times) of new changes are behind the `Date` header.
    *
-   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: the
-   * previous poll has read everything up to `newest`, so these records were modified shortly before the response.
+   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: these
+   * records were modified shortly before the response.
    * @param newest Result of `newest()` at the start of the poll, in epoch ms.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void {
@@ -170,12 +162,9 @@ export class ServerClock {
   }
 
   /**
-   * Sets the number of ms to add to a stamp so that a request with that date matches the record: a request with the date `s + offsetMs`
-   * matches records with the stamp `s`.
-   *
-   * - If `offsetMs` is 0 or positive: stamps are used as they are, because a window that begins at such a stamp begins early enough.
-   * - If `offsetMs` is negative: the window would begin too late. Therefore `offsetMs` minus one hour (for daylight saving) is added to
-   *   every stamp, including those seen before.
+   * Sets the offset of the API's date parameters: a request with the date `s + offsetMs` matches records with the stamp `s`. If it is
+   * negative, `offsetMs` minus one hour (for daylight saving) is added to every stamp, including those seen before; otherwise windows would
+   * begin too late.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
@@ -188,9 +177,8 @@ export class ServerClock {
   }
 
   /**
-   * Time in ms, 0 or negative, that is added to each modification time of a record, so that poll windows do not begin too late. It is 0
-   * unless the API's date parameters are behind the modification times (`#offsetMs` is negative). Then it is `#offsetMs` minus one hour,
-   * for daylight saving.
+   * Time in ms, 0 or negative, that is added to each stamp so that poll windows do not begin too late: `#offsetMs` minus one hour (for
+   * daylight saving) if `#offsetMs` is negative, otherwise 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
@@ -198,12 +186,13 @@ export class ServerClock {
 
   /**
    * Updates the estimates with a stamp: the newest stamp, the smallest lag of stamps behind `Date`, and the resolution of stamps. A stamp
-   * later than `Date` does not count yet: the newest of these is stored in `#ahead` until `Date` has passed it.
+   * later than `Date` does not count until `Date` has passed it.
    *
    * @param at The stamp in epoch ms, to which `#correctionMs` has already been added.
    */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
+      // Only the newest is stored: polls read the records of the others again. One stamp in the future must not hide a slow clock.
       this.#ahead = Math.max(this.#ahead ?? at, at);
       return;
     }
@@ -218,8 +207,8 @@ export class ServerClock {
   /**
    * Returns an estimate of how far stamps are behind UTC because they are local times, in ms. It is the larger of two values:
    *
-   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. A difference up to
-   *   `MAX_BEHIND_MS` counts as 0, and a difference above `MAX_ZONE_MS` counts as `MAX_ZONE_MS`. Without any lag: 0.
+   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. It is at most `MAX_ZONE_MS`,
+   *   and counts as 0 up to `MAX_BEHIND_MS`.
    * - The size of the offset of the date parameters if the offset is negative, otherwise 0.
    *
    * @param reach Stamps whose lag is used. `far`: all stamps. `near`: those of new changes that polls have read.

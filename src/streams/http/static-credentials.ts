@@ -35,8 +35,7 @@ const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: un
  * handled as follows:
  *
  * - 401 before any request has succeeded: final (`API_KEY_REJECTED`).
- * - 401 later: retried. If 401s go on for `keyPatienceMs` without a success or a failure other than 401 and 403 in between, they are final
- *   (`API_KEY_REJECTED`).
+ * - 401 later: retried. If 401s go on for `keyPatienceMs` without interruption, they are final (`API_KEY_REJECTED`).
  * - 403, or 401 for one list while other lists are served: the account probably has no right to read the list. After a few attempts the
  *   requests for the list fail with `API_STATUS`.
  */
@@ -80,7 +79,7 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
     authorize: authorization(auth, variables),
     report: (use, outcome) => {
       if (outcome === 'refused' || outcome === 'forbidden') return refusal(use, outcome);
-      refusedSince = undefined;
+      refusedSince = undefined; // also after a failure with a status other than 401 and 403
       if (outcome === 'worked') evidence.recordSuccess(use, scheduler.now());
       return outcome === 'failed-for-good' ? FINAL : GO_ON;
     },

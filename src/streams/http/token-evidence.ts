@@ -30,8 +30,8 @@ export interface TokenUse {
    */
   readonly list: string;
   /**
-   * Whether the query requests less than all records: those of a window of dates, a single record, or only the total. Such a query is given
-   * up after fewer failures, as the list can be read without it. Default false.
+   * Whether the query requests less than all records: a window of dates, a single record, or only the total. Such a query is given up after
+   * fewer failures. Default false.
    */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
@@ -45,9 +45,8 @@ export interface TokenUse {
 
 interface RefusalState {
   /**
-   * Number of failures counted for the list since it last accepted the token: refusals of the token, and errors that may be due to the
-   * token. After a counted failure, the next one counts only if its request was sent at `retryAt` or later. So failures of requests that
-   * were in flight together count once.
+   * Number of failures counted for the list since it last accepted the token. After a counted failure, the next one counts only if its
+   * request was sent at `retryAt` or later, so that failures of requests that were in flight together count once.
    */
   readonly count: number;
   readonly newest: RequestTimes;
@@ -65,10 +64,8 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause until a refused token is tried again for a list, in ms. Too large: it is noticed late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * Period in ms in which queries of one kind, such as by date or by key, are not retried if they fail with a final status. The period begins
- * when a query of that kind fails for good and the token was shown not to be the cause. The rule applies only if a later query of that kind
- * has succeeded (see {@link TokenEvidence.isFineBesideFailures}). If the period is too short, each of many failing queries is retried. If
- * it is too long, a token that stops working is noticed later.
+ * How long, in ms, failing queries of one kind (such as by date or by key) are not retried after such a query has failed although the token
+ * was valid. If it is too short, each of many failing queries is retried. If it is too long, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -126,8 +123,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Time of the first reported failure since a request with the token last succeeded, in ms; undefined if there was none. Counts only
-   * failures that may be due to the token.
+   * Time of the first failure since a request with the token last succeeded, in ms; undefined if there was none. Counts only failures that
+   * may be due to the token.
    */
   get failingSince(): number | undefined {
     return this.#failingSince;
@@ -152,8 +149,7 @@ export class TokenEvidence {
 
   /**
    * Whether the token has worked for another request that was sent after the given failed request. If the failed request is a retry
-   * (`lastTry`: its previous attempt failed with the same token and status), it is enough that the other request was sent after the
-   * response to the previous attempt arrived.
+   * (`lastTry`), it is enough that the other request was sent after the response to the previous attempt arrived.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
@@ -162,10 +158,9 @@ export class TokenEvidence {
   /**
    * Whether the server accepted the token at the time of a refused request. Two successful requests together prove that:
    *
-   * - The response to one of them arrived before the refused request was sent. Alone, this proves nothing, because the token may have been
-   *   revoked after its last success.
-   * - The other one was sent after the refusal arrived. Alone, this proves nothing, because a replica may not have known the token before
-   *   its first success.
+   * - The response to one of them arrived before the refused request was sent. Alone, it proves nothing: the token may have been revoked
+   *   since.
+   * - The other one was sent after the refusal arrived. Alone, it proves nothing: a replica may not have known the token before.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);

@@ -41,8 +41,8 @@ export const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn:
 export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * Holds the tokens of one account, and decides from the outcomes of requests how they are used: which token is sent, when an early login is
- * made, and when the list is the cause of a failure.
+ * Holds the tokens of one account, and decides from the outcomes of requests which token is sent, when an early login is made, and when the
+ * list is the cause of a failure.
  *
  * Two tokens are held: the newest, and the previous one if it worked. The previous token is held until it expires or is refused, or the
  * newest works.
@@ -53,14 +53,8 @@ export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: 
  * - If a list refuses a token that other lists accept, the account has no right to read the list. With status 401 this holds only once a
  *   second token was refused, too.
  * - If a list refuses the token for queries by date or key, but accepts it for other queries, the account has no right to such queries.
- * - Two successful requests prove that the server accepts a token: one that succeeded before the refused request was sent, and one that was
- *   sent after the refusal arrived.
- * - If a query by date or key has failed with a final status although the token was valid, and the list has since responded to another such
- *   query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen of
- *   them.)
- * - The token may be dead although the server does not send 401: if all requests with it fail for five seconds, or if a request fails with
- *   a status that would be final. A login then shows whether the token was the cause. {@link LoginPace} lets the gaps between such logins
- *   grow.
+ * - The token may be dead without a 401: if all requests with it fail for five seconds, or if a request fails with a status that would be
+ *   final. A login then shows whether the token was the cause.
  */
 export class TokenLife {
   readonly #pace: LoginPace;
@@ -152,8 +146,8 @@ export class TokenLife {
   }
 
   /**
-   * Handles a retryable failure of a request with the newest token. The verdict leaves the pause before the retry to the caller's back-off.
-   * The verdict asks for an early login if all requests with the token have been failing for `FAILING_MS` and another login is allowed.
+   * Handles a retryable failure of a request with the newest token. The verdict asks for an early login if all requests with the token have
+   * been failing for `FAILING_MS` and another login is allowed. The pause before the retry is left to the caller's back-off.
    */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
@@ -164,10 +158,9 @@ export class TokenLife {
   }
 
   /**
-   * Decides what follows a request that failed with the newest token: the server refused the token (such as 401 or 403), or responded with
-   * a status, such as 400, that the same token would get again. The verdict says whether and when the request is retried, and whether a
-   * login is made before. {@link FINAL} means no retry: the list can't be read or, if the request was for less than all records (by date,
-   * by key, or for the total), only such requests fail.
+   * Decides what follows a request that failed with the newest token, by a refusal of the token (such as 401 or 403) or a status, such as
+   * 400, that the same token would get again. The verdict says whether and when the request is retried, and whether a login is made before.
+   * {@link FINAL} means no retry: the list can't be read, or only requests for less than all records fail.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
@@ -242,17 +235,17 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**
- * Minimum gap between early logins (logins before the token expires), in ms. After the first early login the gap is `first`, and it doubles
- * with each further one, up to `max`. If the token of the last early login has worked, the gap is at most `helped`. If the gaps are too
- * small, a server that fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
+ * Minimum gaps between early logins (logins before the token expires), in ms. The gap is `first` after the first early login, and doubles
+ * with each further one, up to `max`, or up to `helped` if the token of the last early login has worked. If the gaps are too small, a
+ * server that fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
 /**
- * If more than this time, in ms, passes without an early login (a login before the token expires), the doubling of the gaps starts over:
- * the next early login counts as the first, and the gap that must follow it is `first` of `GAPS`.
+ * Time without an early login (a login before the token expires), in ms, after which the gaps between early logins begin again with `first`
+ * of `GAPS`.
  */
 const RESET_AFTER_MS = 60 * 60_000;
 

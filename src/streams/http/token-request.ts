@@ -127,9 +127,9 @@ function loginParts(
 }
 
 /**
- * Returns headers and body of a token request. The client authenticates with HTTP Basic. Its id and secret are in the body instead if the
- * description says so; a client without a secret sends its id there. In HTTP Basic, id and secret are percent-encoded (RFC 6749, section
- * 2.3.1).
+ * Returns headers and body of a token request. The client authenticates with HTTP Basic, for which its id and secret are percent-encoded
+ * (RFC 6749, section 2.3.1). The body has them instead if the description says so, or
+ * if the client has no secret.
  */
 function oauth2Parts(
   oauth2: OAuth2Description,

@@ -48,7 +48,7 @@ export interface TokenSource {
   current(): Token | undefined;
   /**
    * Reports the outcome of a request, and returns the decision about its retry. If the token seems to be dead (no longer accepted by the
-   * server), at most one login is made, however many requests report this. Without reports a token is used until shortly before it expires.
+   * server), at most one login is made, however many requests report this.
    */
   report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
   /** Adds the token or other credentials to a request. Default: the token is sent as a bearer token. */
@@ -67,14 +67,13 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again. All subscribers share
- * these logins. If a login returns the same token again, the next regular login is made only at the end of this token's lifetime.
+ * these logins. If a login fails, all current subscribers get the error, and the next subscription logs in again.
  *
- * After a login, the old token stays available until the new token has worked. This requires that the old token worked and that no request
- * with it has failed since. The old token becomes unavailable earlier if the server refuses it, or once it has nearly expired: two seconds
- * before the end of its lifetime, or a twentieth of the lifetime before that end if this is shorter.
+ * After a login, an old token that still worked stays available until the new token has worked, or until the old one is refused or has
+ * nearly expired.
  *
  * The renewal timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login
- * if it is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.
+ * if it is still fresh.
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
   const { login, scheduler = asyncScheduler, onToken, onPaced } = options;
@@ -83,6 +82,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
   const renew$ = new Subject<void>();
 
   const freshFor = ({ askedAt, lifeMs }: Token): number => {
+    // A repeated token is renewed only at the end of its lifetime: before, logins return the same token again.
     const usedMs = life.isRepeated ? lifeMs : Math.max(lifeMs * USED_PART, lifeMs - SPARE_MS);
     return askedAt + usedMs - scheduler.now();
   };
