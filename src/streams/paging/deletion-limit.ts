@@ -77,8 +77,8 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show. Returns the ranges of keys ({@link
- * HeldBack}) whose deletions are held back (not published).
+ * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show. Returns the ranges of keys
+ * ({@link HeldBack}) whose deletions are held back (not published).
  *
  * - Keys that went missing since the previous full scan are checked together, and only once. If they exceed the limit, they are held back
  *   as one range.

@@ -56,8 +56,8 @@ const IN_FLIGHT_CHECKS = 10;
  * - `back` the time from the arrival of the first request to its end,
  * - `there'` the time from the start of the second request to its arrival.
  *
- * The first request arrives at `end - back`, and the second at `end - early + windowMs + there'`. The arrivals are `windowMs + there' +
- * back - early` apart. The server counts both requests in one window only if `early > there' + back`. Three cases:
+ * The first request arrives at `end - back`, and the second at `end - early + windowMs + there'`. The arrivals are
+ * `windowMs + there' + back - early` apart. The server counts both requests in one window only if `early > there' + back`. Three cases:
  *
  * - *Responses take long, and their latency changes*: `early` is at most the latency of the first request, `there + back`. So the arrivals
  *   are at least `windowMs - (there - there')` apart. For the difference `there - there'`, `windowMs` needs headroom.
