@@ -16,47 +16,34 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan steps back if the page at `offset` does not continue it without a gap. It is the number of records
-   * by which the scan last advanced. In a list with `earlier` positions, the scan steps back to one of these instead.
+   * Number of records by which the scan last advanced. If the page at `offset` leaves a gap, the scan steps back by as many, or to a
+   * position in `earlier`.
    */
   readonly step: number;
   /**
-   * Anchors (chosen records) of the newest pages that continued the scan without a gap, one array per page, in list order. If the next page
-   * contains one of these records unchanged, it continues the scan without a gap, too.
+   * Anchors of the newest accepted pages, one array per page, in list order. The next page leaves no gap if it shows one of these records
+   * unchanged.
    */
   readonly anchors: readonly (readonly Anchor[])[];
-  /**
-   * Number of times in a row that the scan has stepped back to an earlier offset because a page had no anchor or its cursor was refused; 0
-   * once a page continues the scan, or the scan begins again.
-   */
+  /** Number of times in a row that the scan has stepped back to an earlier offset; 0 once a page continues the scan. */
   readonly stepsBack: number;
   /**
    * Fields that were removed from the records before the digests in `anchors` were computed, as sorted JSON Pointers. Undefined if none
    * were removed.
    */
   readonly leftOut?: readonly string[];
-  /**
-   * Page size of the next request. Used only if `offset` is a multiple of it, as in a list that is read in whole pages. Otherwise, or if
-   * undefined, the page plan chooses the page size.
-   */
+  /** Page size of the next request, if `offset` is a multiple of it. Otherwise, or if undefined, the page plan chooses the page size. */
   readonly pageSize?: number;
-  /**
-   * Set if the scan goes on with this page even if the page has no anchor (an unchanged record that the scan has read before). The reason
-   * is one of these:
-   *
-   * - The page cannot overlap the previous one.
-   * - The records in the overlap have no digests to compare.
-   * - Too many pages had no anchor.
-   */
+  /** Set if the scan accepts this page even if it has no anchor (an unchanged record that the scan has read before). */
   readonly isBlind?: true;
   /**
-   * Value that the request for the page sends in place of the offset: the key of the record before the page, the cursor or address that the
-   * previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
+   * Value to send in place of the offset: the key of the record before the page, the cursor or address from the previous response, or the
+   * page number. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;
   /**
-   * Start positions of the newest pages that continued the scan without a gap, the oldest first. The scan steps back to them. Only for
-   * lists paged by the key of a record.
+   * Start positions of the newest accepted pages, the oldest first. The scan steps back to them. Only for lists paged by the key of a
+   * record.
    */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
@@ -66,9 +53,8 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 /** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
   /**
-   * Whether the page continues the scan without a gap. True if the page contains an anchor: a record that was read before and is unchanged.
-   * Also true for a page that needs no anchor: the first page of the list, a page that is accepted without one (`isBlind`), and every page
-   * of a list whose pages do not overlap.
+   * Whether the page continues the scan without a gap: it contains an unchanged record that was read before, or it needs none (like the
+   * first page).
    */
   readonly anchored: boolean;
   /**
@@ -82,9 +68,7 @@ export interface JoinResult {
   readonly adrift: boolean;
   /**
    * Whether the page has the keys of anchors (records that the scan read before), but no digest can be computed for any of these records.
-   * This happens only if all fields except the key are ignored. A digest is then made of the key and of the keys of several preceding
-   * records, and too few records precede on the page. Stepping back does not help, because earlier pages overlap by too few records as
-   * well.
+   * Stepping back does not help then.
    */
   readonly lacksDigests: boolean;
 }
@@ -101,8 +85,8 @@ export interface JoinOptions {
 }
 
 /**
- * Number of a scan's newest pages whose anchors (records by which a later page is joined to them) are stored. If it is too small, a scan
- * that steps back several times meets no anchor.
+ * Number of a scan's newest pages whose anchors (records that link later pages to them) are stored. If it is too small, a scan that steps
+ * back several times meets no anchor.
  */
 const ANCHORED_PAGES = 4;
 /**
@@ -117,27 +101,22 @@ export const MAX_EARLIER = ANCHORED_PAGES;
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of times in a row that a scan may step back to an earlier page, because a page has no anchor (unchanged record that the scan has
- * read before). After that it begins again from the start of the list. If this number is too large, a list that changes quickly costs many
- * requests until the scan begins again.
+ * Maximum number of steps back in a row, before a scan begins again from the start of the list. If it is too large, a list that changes
+ * quickly costs many requests.
  */
 const MAX_STEPS_BACK = 8;
 
 /**
  * Compares a page with what a scan has read before, and computes where the scan continues.
  *
- * A deletion moves the records after it to smaller list offsets, so the scan could skip as many records as were deleted. Therefore each
- * page begins `overlap` records early, and is accepted only if it contains an anchor: an unchanged record that the scan has read before. In
- * a list with a total order, the scan has then read all records before the anchor. The records after the anchor follow on the page without
- * a gap. A record moves across the anchor only if it is changed, and then the next poll or sweep reads it.
+ * - Each page begins `overlap` records before the end of the previous one, because deletions move later records to smaller list offsets.
+ * - A page is accepted if it contains an anchor: an unchanged record that the scan has read before. In a list with a total order, the scan
+ *   has then read all records before the anchor, and the records after it follow without a gap.
+ * - A record moves across the anchor only if it is changed, and then the next poll or sweep reads it.
+ * - After a page without an anchor, the scan steps back to the start of the previous page. The first page of the list needs no anchor.
+ * - If anchors are in a different order than before, the list has no total order.
  *
- * A page without an anchor usually means that more than `overlap` records were removed. The scan then steps back to the start of the
- * previous page, which has more anchors. The first page of the list needs no anchor. If anchors are in a different order than before, the
- * list has no total order.
- *
- * Digests of anchors leave out the fields that differ in every response; otherwise no record would count as unchanged. If only the key is
- * left, the digest is made of the key and of the keys of the records before it. It then shows whether the record has moved, because a
- * record that moves gets other neighbours.
+ * Digests of anchors leave out the fields that differ in every response; otherwise no record would count as unchanged.
  */
 export function joinPage(at: Position, records: PageRecords, options: JoinOptions): JoinResult {
   const page = new AnchorPage(records, options, at.leftOut ?? NO_FIELDS);
@@ -158,6 +137,7 @@ export function joinPage(at: Position, records: PageRecords, options: JoinOption
     const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
     const next = { ...replanned(at), offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     const known = at.anchors.flat().flatMap(([key]) => page.placeOf(key) ?? []);
+    // Possible only if all fields except the key are ignored: then too few records precede, and earlier pages overlap by as few.
     const lacksDigests =
       known.length > 0 && known.every((place) => page.digest(place, 'content') === undefined);
     return { anchored, swapped, next, adrift, lacksDigests };
@@ -233,15 +213,13 @@ class AnchorPage {
   }
 
   /**
-   * Returns a text that identifies the record at index `place` of the page.
-   *
-   * - For a record with a key: the key.
-   * - For a record without a key: `after` and the content digest of the record before it, because its own content may occur anywhere in the
-   *   list. Undefined if that digest is missing, as for the first record of the page.
+   * Returns a text that identifies the record at index `place` of the page: its key or, without one, `after` and the content digest of the
+   * record before it. Undefined if that digest is missing, too.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
     if (key !== undefined) return key;
+    // The record's own content may occur anywhere in the list.
     const before = place > 0 ? this.#content(place - 1) : undefined;
     return before === undefined ? undefined : `after ${before}`;
   }
@@ -258,20 +236,14 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest by which the record at index `place` can be recognized as an anchor. Undefined if the digest cannot be computed.
-   *
-   * - If `of` is `content`: the digest of the record's content.
-   * - If `of` is `bytes`: the digest of the record's bytes. If the bytes are unknown, or digests leave out fields: the digest of its
-   *   content.
+   * Returns a digest of the record at index `place`; undefined if it cannot be computed. With `bytes`, it is made of the record's bytes if
+   * possible, otherwise of its content.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
   }
 
-  /**
-   * Whether the record at index `place` of this page is the anchor with this digest, unchanged. (An anchor is a record that an earlier page
-   * showed, and that joins this page to it.) The digest is of the record's bytes or of its content.
-   */
+  /** Whether the record at index `place` has an anchor's digest (of its bytes or of its content), and so is unchanged. */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
   }
@@ -302,14 +274,15 @@ class AnchorPage {
     const record = this.#records.at(place)!.json;
     const left = this.#without(record);
     if (left === record || !isKeyAlone(left, this.#keyOf)) return digestOf(left);
+    // Nothing but the key is left to compare. A record that moves gets other neighbours, so the keys before it show that it has moved.
     const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => this.#ownKeyAt(place - k));
     return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
   }
 }
 
 /**
- * Number of keys in the digest of a record whose fields are all ignored except those of the key: its own key and the keys of the records
- * before it. The digest changes if the record moves.
+ * Number of keys in the digest of a record whose fields are all ignored except those of the key: its own key and those of the records
+ * before it.
  */
 const NEIGHBOURS = 5;
 
@@ -325,9 +298,8 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
 }
 
 /**
- * Chooses a page's anchors (records by which later pages are joined to it): its last records, which the next page overlaps, and a few that
- * are spread over the page, in case the scan steps back. The last anchor and every fifth before it get a digest of content instead of
- * bytes, because a server may send the same record in different bytes the next time.
+ * Chooses a page's anchors (records that link later pages to it): its last records, which the next page overlaps, and a few that are spread
+ * over the page, in case the scan steps back.
  */
 function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   const { length } = page;
@@ -347,8 +319,8 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 }
 
 /**
- * One anchor in this many gets a digest of its record's content, by which the record is recognized even if the server sends it in different
- * bytes. The others get a digest of the bytes. If the number is too small, more records have to be parsed.
+ * One anchor in this many is recognized by its content, even if the server sends it in different bytes; the others are recognized by their
+ * bytes. If the number is too small, more records have to be parsed.
  */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
@@ -364,10 +336,7 @@ function digestOf(record: JsonValue): string {
   return hash('sha1', canonicalJson(record), 'base64url').slice(0, DIGEST_LENGTH);
 }
 
-/**
- * Cache that maps the digest of a record's bytes to the digest of its content. A digest of content takes twenty times as long to compute,
- * and most of the records that a scan needs it for are the same as in the previous scan.
- */
+/** Cache that maps the digest of a record's bytes to the digest of its content, which takes twenty times as long to compute. */
 export interface ContentDigests {
   /** Returns the content digest; undefined if it is not in the cache. */
   readonly get: (digestOfBytes: string) => string | undefined;
@@ -376,8 +345,8 @@ export interface ContentDigests {
 }
 
 /**
- * Maximum number of entries in a cache of content digests, about 100 bytes each. It suffices for the anchors (records by which pages are
- * joined) of a few hundred pages. If it is too small, digests are computed again in each scan.
+ * Maximum number of entries in a cache of content digests, about 100 bytes each. If it is too small, digests are computed again in each
+ * scan.
  */
 const MAX_DIGESTS = 2_000;
 

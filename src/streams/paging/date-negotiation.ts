@@ -13,34 +13,26 @@ interface NegotiationStart {
   /** The newest modification time seen in the list, in epoch ms; undefined if none was seen. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
-  /**
-   * Called if the dates are the likely cause of the refusal: a request without dates has succeeded, and the refused request, sent again,
-   * was refused again. Default: not called.
-   */
+  /** Called once the server has refused the same request again although it accepts requests without dates. Default: not called. */
   readonly onConfirmed?: () => void;
 }
 
 /**
- * Adapts `dates` to what the server accepts, after the server has refused a request with dates. Trial requests show the cause: the
- * generator yields the dates of one trial request after another.
+ * Adapts `dates` to what the server accepts, after the server has refused a request with dates. A generator that yields the dates of one
+ * trial request after another:
  *
- * 1. Without dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
- * 2. With the refused dates. If the server accepts them this time, nothing is changed.
- * 3. With a window of a minute. If the server accepts it, and refuses the refused window once more, only long windows are refused. The
- *    maximum length of windows is then set to half the length of the refused one. If that is less than a day, step 4 follows.
- * 4. Otherwise with windows that measure the offset of the date parameters, and then with one date format after the other. A date format is
- *    a notation of dates together with a kind of window end.
+ * 1. No dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
+ * 2. The refused dates. If the server accepts them this time, nothing is changed.
+ * 3. A window of a minute. If the server accepts it, and refuses the refused window once more, the maximum length of windows is set to half
+ *    the length of the refused one, if that is at least a day.
+ * 4. Otherwise windows that measure the offset of the date parameters, and then one date format after the other. A date format is a
+ *    notation of dates together with a kind of window end.
  *
- * Requests with dates may also fail by server errors or timeouts instead of being refused. The format may still be the cause, but each
- * trial takes a minute. Step 4 is therefore shorter in this case:
- *
- * - The list is first reported as one without dates.
- * - The offset is not measured.
- * - Fewer formats are tried: the documented notation with every kind of window end, each other notation with only one.
+ * If requests fail by server errors or timeouts instead of being refused, step 4 is shorter.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns False if the server now accepts the refused request. True if `dates` was changed: it then has what the server accepts, or marks
- * the list as one without dates because the server accepted nothing.
+ * @returns False if the server now accepts the refused request. True if `dates` was changed: to what the server accepts or, if it accepts
+ * nothing, to a list without dates.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -68,6 +60,7 @@ export function* dateNegotiation(
   let why: NoDates = again.isUnanswered && short.isUnanswered ? 'unanswered' : 'refused';
   const isFailing = why === 'unanswered';
   if (isFailing) {
+    // The format may still be the cause, but each trial takes a minute: the offset is not measured, and fewer formats are tried.
     dates.without(why, reason);
     dates.tryAgain();
   } else {
@@ -98,10 +91,9 @@ export function* dateNegotiation(
  * Measures how a list interprets dates, and stores the results in `dates`. A generator that yields the requests to send and returns the
  * finding.
  *
- * 1. Measures the offset between modification times and date parameters. If the list cannot be polled by dates, or the probe is
- *    inconclusive, the generator ends here and stores nothing.
- * 2. If poll windows have an end, tests whether the list interprets that end correctly. If it does not, the next date format is tried,
- *    until the test succeeds or a format without an end is reached.
+ * 1. Measures the offset between modification times and date parameters. If no offset is found, the generator ends and stores nothing.
+ * 2. If poll windows have an end, tries one date format after the other, until the list interprets the end correctly, or the format has
+ *    none.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

@@ -20,8 +20,7 @@ export interface ProbeReply {
    */
   readonly isRefused: boolean;
   /**
-   * Whether the server kept failing, for example with a 5xx or without a response. False if it refused the request. A server that keeps
-   * failing may do so for another reason than the dates. Default false; meaningless if `isRefused` is false.
+   * Only if `isRefused`: whether the server kept failing (with a 5xx or without a response) instead of refusing the request. Default false.
    */
   readonly isUnanswered?: boolean;
 }
@@ -37,15 +36,13 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of the narrow windows that a probe requests around a record's modification time, in ms. The windows for two neighboring
- * time zone offsets, which are `QUARTER_MS` apart, must not overlap. Therefore this value must be less than half of `QUARTER_MS`, by more
- * than a minute, as some servers truncate modification times to the minute.
+ * Half the length of the narrow windows that a probe requests, in ms. It has to be more than a minute less than half of `QUARTER_MS`;
+ * otherwise the windows for neighboring time zone offsets overlap.
  */
 const NEAR_MS = 6 * 60_000;
 /**
- * Largest time zone offset that is tried, in quarters of an hour, in both directions. The offset is the difference between the time zone of
- * date parameters and that of modification times (stamps). Time zones differ from UTC by at most 14 hours, which is 56 quarters; the rest
- * is a margin.
+ * Largest time zone offset that is tried, in quarters of an hour, in both directions. Time zones differ from UTC by at most 14 hours, which
+ * is 56 quarters; the rest is a margin.
  */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
@@ -57,16 +54,15 @@ const STAMP_TOLERANCE_MS = 60_000;
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
 
 /**
- * Measures the offset of a list's date parameters: the number of ms to add to a record's stamp so that a request with that date matches the
- * record. Also detects that the list ignores dates, or returns no records for them. A generator that yields trial requests.
+ * Measures the offset of a list's date parameters: the number of ms to add to a record's stamp (modification time) so that a request with
+ * that date matches the record. Also detects that the list ignores dates, or returns no records for them. A generator that yields trial
+ * requests:
  *
- * The first request is a narrow window around the newest stamp seen, shifted by the offset measured before. If only records with about that
- * stamp are returned, the offset is still right, and the probe ends. Otherwise the first page of the list is read. The offset is then
- * searched for separately with the newest stamp seen and with up to three stamps of that page. For each stamp, 0 is tried, then the offset
- * measured before, then the range of all time zones is bisected.
+ * 1. A narrow window around the newest stamp seen, shifted by the offset measured before. If only records with about that stamp are
+ *    returned, the offset is still right.
+ * 2. Otherwise the first page of the list. The offset is then searched for with the newest stamp and with up to three stamps of that page.
  *
- * An offset of 0 counts as soon as one stamp gives it. Another offset counts only if two stamps give it, or if only one stamp is known and
- * it is not a midnight (a midnight may have been truncated to the day).
+ * An offset of 0 counts as soon as one stamp gives it. Another offset counts only if two stamps give it, or if only one stamp is known.
  *
  * @param dates Has the offset measured before, `dates.offsetMs`. If the API has no parameter for the end of a window, the finding is
  * `unknown`.
@@ -100,19 +96,19 @@ export function* dateProbe(
     found.push(finding);
   }
   const [only] = found;
+  // A midnight may be a stamp that was truncated to the day.
   const isAlone = witnesses.size === 1 && stamps.length === 1 && stamps[0]! % DAY_MS !== 0;
   const isAgreed = only?.kind === 'no-dates' && found.every((each) => isSameFinding(each, only));
   return only && (isAlone || isAgreed) ? only : UNKNOWN;
 }
 
 /**
- * Searches for the offset from stamps to date parameters. This offset is the number of ms to add to `stamp` so that a narrow window around
- * the sum returns the record with that stamp. Tries 0 first, then the offset measured before (`dates.offsetMs`), and then bisects the range
- * of all time zones. The finding is:
+ * Searches for the number of ms to add to `stamp` so that a narrow window around the sum returns the record with that stamp. Tries 0 and
+ * `dates.offsetMs`, and then bisects the range of all time zones. The finding is:
  *
  * - `offset` if the offset was found;
  * - `no-dates` if the list ignores dates, or returns no records for them;
- * - `unknown` if a request is refused, or the responses do not show the offset.
+ * - `unknown` otherwise, for example if a request is refused.
  */
 function* search(
   dates: Dates,
@@ -156,20 +152,13 @@ function* search(
 }
 
 /**
- * Tests whether the list misinterprets the end of poll windows; returns true if it does. A generator that yields trial requests and is
- * resumed with their responses.
+ * Tests whether the list misinterprets the end of poll windows; returns true if it does. A generator that yields trial requests.
  *
- * The test uses two windows that begin shortly before the stamp (modification time) of a record:
- *
- * - The poll window ends where windows of polls end. Its response is faulty if it shows no record at all, or one that is more than a day
- *   older.
- * - The narrow window ends shortly after the stamp.
- *
- * The list misinterprets the end if the narrow window shows the record, but the response to the poll window is faulty. The first request is
- * the poll window for the newest stamp. If its response is not faulty, the test ends with false.
+ * The list misinterprets the end if a narrow window shows a record, but a poll window with the same start shows no record at all, or one
+ * that is more than a day older.
  *
  * @param now The server's time, in epoch ms.
- * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
+ * @param newest The newest stamp (modification time) seen, in epoch ms; undefined if there is none.
  */
 export function* endProbe(
   dates: Dates,
@@ -197,11 +186,11 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a narrow window around a modification time: from `NEAR_MS` before `stamp` to `NEAR_MS` after it, both bounds shifted by `offset`
- * ms. Before the shift, the end is at most `now` (or `stamp`, if that is later), because some servers misinterpret windows that end in
- * their future.
+ * Returns a narrow window from `NEAR_MS` before to `NEAR_MS` after `stamp`, both bounds shifted by `offset` ms. The window ends earlier if
+ * its end, before the shift, would be in the future.
  */
 function near(dates: Dates, stamp: number, offset: number, now: number): Window {
+  // Some servers misinterpret windows that end in their future.
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));
   return dates.closed(stamp + offset - NEAR_MS, to + offset);
 }

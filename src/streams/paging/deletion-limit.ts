@@ -1,9 +1,8 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * A held-back range: keys whose deletions are held back, because too many of them went missing between two full scans. Keys that go missing
- * in the full scan after these two may join the range. When a read last showed such a key, the newest sweep had a number from `from`
- * (included) to `to` (excluded).
+ * Keys whose deletions are held back, because too many keys went missing between two full scans. Reads last showed these keys after sweep
+ * number `from` began, and before sweep number `to` began.
  */
 export interface HeldBack {
   /** Number of the last sweep before keys of this range began to go missing. Each of these keys was seen in this sweep or after it. */
@@ -18,8 +17,8 @@ export interface HeldBack {
    */
   readonly gone: number;
   /**
-   * Number of published records when this held-back range was detected, minus the keys that were already missing before those of this
-   * range. The deletion limit is a percentage of this number.
+   * Number of published records when this held-back range was detected, without the keys that were missing before. The deletion limit is a
+   * percentage of this number.
    */
   readonly known: number;
   /**
@@ -40,33 +39,27 @@ export interface MissingKeyCounts {
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
   /**
-   * Whether keys came back: in at least one group of keys whose deletions are held back ({@link HeldBack}), fewer keys are missing than
-   * after the previous full scan, and now so few that the deletion limit allows them. If so, the full scans that did not show these keys
-   * were wrong.
+   * Whether enough keys of a {@link HeldBack} range have come back for the deletion limit to allow the rest. If so, the full scans that did
+   * not show these keys were wrong.
    */
   readonly hasRecovered: boolean;
 }
 
 /**
- * Number of newly missing keys up to which `DELETE_LIMIT_PERCENT` does not hold back deletions: in a short list, a few ordinary deletions
- * exceed the percentage. {@link MAX_OF_SHORT} applies nevertheless.
+ * Number of newly missing keys up to which `DELETE_LIMIT_PERCENT` does not apply, because in a short list a few ordinary deletions exceed
+ * the percentage. {@link MAX_OF_SHORT} still applies.
  */
 const NEVER_HELD = 20;
-/**
- * Number of newly missing keys up to which no deletions are held back, even if they are a large fraction of a short list. If more keys go
- * missing, `MAX_OF_SHORT` limits the fraction.
- */
+/** Number of newly missing keys up to which no deletions are held back, however short the list is. */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Largest fraction of a list's records that may go missing between two full scans. If more go missing, their deletions are held back (not
- * published), even if `DELETE_LIMIT_PERCENT` allows them. There are two exceptions: up to `NEVER_HELD_OF_SHORT` keys are not held back, and
- * nothing is held back with a limit of 100 percent.
+ * Largest fraction of a list's records that may go missing between two full scans. If more go missing, their deletions are held back even
+ * if `DELETE_LIMIT_PERCENT` allows them. Does not apply to up to `NEVER_HELD_OF_SHORT` keys, or with a limit of 100 percent.
  */
 const MAX_OF_SHORT = 1 / 3;
 
 /**
- * Whether the missing keys (`gone` of `known`) are too many, so that their deletions are held back. Always false if `limitPercent`, the
- * setting `DELETE_LIMIT_PERCENT`, is 100.
+ * Whether `gone` of `known` keys are too many missing keys, so that their deletions are held back. Always false if `limitPercent` is 100.
  */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
@@ -87,11 +80,10 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
  * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show. Returns the ranges of keys
  * ({@link HeldBack}) whose deletions are held back (not published).
  *
- * - Keys that went missing since the previous full scan are checked together, and only once. If they are within the limit, they are never
- *   held back later. Otherwise they are held back as one range.
+ * - Keys that went missing since the previous full scan are checked together, and only once. If they exceed the limit, they are held back
+ *   as one range.
  * - Keys that go missing in the next full scan join that range, because the cause may have set in during a scan.
- * - A range stays held back, even if the list grows, until the operator raises the limit, or until enough of its keys have come back: the
- *   keys still missing are then within the limit.
+ * - A range stays held back until the operator raises the limit, or enough of its keys have come back: the rest is then within the limit.
  *
  * @param missing Number of missing keys: all, new ones, and those in each range of `at.heldBack`.
  * @param at `judged` is the number of the previous full scan, `number` that of this one. `known` is the number of published records.
@@ -120,8 +112,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether a held-back range still has missing keys, and at least as many as after the previous full scan. If such a range is within the
-   * deletion limit, its keys have not come back, so the operator has raised the limit. The deletions of the range are then confirmed.
+   * Whether a held-back range still has missing keys, no fewer than after the previous full scan. If the deletion limit allows them now,
+   * the operator has raised it.
    */
   const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

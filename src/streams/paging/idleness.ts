@@ -27,7 +27,7 @@ const IDLE_PAGES = 3;
 const IDLE_FULL_PAGES = 6;
 /**
  * Number of pages that a scan reads beyond the list offset `2 * total`, if the server says that more pages follow. After these pages the
- * scan treats the list as ended. Used only if the scan does not count keys: otherwise pages without new keys show the end.
+ * scan treats the list as ended. Used only if the scan does not count keys.
  */
 const PAGES_BEHIND = 10;
 
@@ -37,8 +37,8 @@ export class Idleness {
   #fullPages = 0;
 
   /**
-   * Processes a page of the scan. Returns whether the scan ends with it although the server says that another page follows, because the
-   * newest pages have brought no new records, or because the page lies far beyond `total`.
+   * Processes a page. Returns true if the scan ends with it although the server names a next page: the newest pages have no new records, or
+   * the page lies far beyond `total`.
    */
   isOver(page: IdlePage): boolean {
     const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
@@ -70,8 +70,7 @@ export class PageShift {
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**
-   * Processes a page of a scan. Returns whether the server certainly begins pages at other offsets than requested, after three observations
-   * in a row:
+   * Processes a page of a scan. Returns true if the server begins pages at other offsets than requested, after three observations in a row:
    *
    * - A page has no record of the previous page.
    * - The previous page, read again, has nothing new.

@@ -50,14 +50,12 @@ export interface DatesFound {
   readonly reason?: string | undefined;
 }
 
-/**
- * Returns the date formats (a notation of dates and a kind of window end) in the order in which they are tried. The notation `day`, a date
- * without a time, is not combined with the end `now`: a window that ends at the date of today may exclude what was modified today.
- */
+/** Returns the date formats (a notation of dates and a kind of window end) in the order in which they are tried. */
 function formsOf(times: TimeFormat): readonly DateForm[] {
   const texts = times.isIso ? (['ms', 'seconds', 'offset', 'day'] as const) : [times];
   return texts.flatMap((text) =>
     (['ahead', 'now', 'none'] as const)
+      // A window that ends at the date of today, without a time, may exclude what was modified today.
       .filter((end) => text !== 'day' || end !== 'now')
       .map((end) => ({ end, text })),
   );
@@ -83,7 +81,7 @@ export interface ListDatesOptions {
 
 /**
  * Findings of this process about the date parameters of one list, and the windows that polls request accordingly. The first date format is
- * the documented one. {@link ListDates.nextForm} switches to the next one if the list does not accept it.
+ * the documented one; {@link ListDates.nextForm} switches to the next.
  */
 export class ListDates {
   readonly #options: ListDatesOptions;
@@ -152,11 +150,10 @@ export class ListDates {
   }
 
   /**
-   * Returns the window of a poll, in the current date format (`form`). `from` and `latest` are in epoch ms. The window begins at `from`.
-   * Its end depends on the format:
+   * Returns the window of a poll that begins at `from` (epoch ms), in the current date format (`form`). The end depends on the format:
    *
-   * - `ahead`: two days after `latest`;
-   * - `now`: the server's current time plus `offsetMs`, but not before `from`; no end if no response had a `Date` header yet;
+   * - `ahead`: two days after `latest` (epoch ms);
+   * - `now`: the server's current time plus `offsetMs`, but not before `from`; no end if that time is unknown;
    * - `none`: no end.
    */
   windowOf(from: number, latest: number): SentWindow {
@@ -190,10 +187,7 @@ export class ListDates {
     return this.windowOf(from, clock.latest(localTime())).dates;
   }
 
-  /**
-   * Returns the value of the date parameter, in epoch ms, with which a window has to begin to include every record whose modification time
-   * is `stamp` (epoch ms) or later.
-   */
+  /** Returns the start of a window, as a date parameter in epoch ms, that includes every record modified at `stamp` (epoch ms) or later. */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
@@ -223,8 +217,8 @@ export class ListDates {
   }
 
   /**
-   * Switches to the next date format (a notation of dates and a kind of window end), because the list refuses the current one or returns no
-   * records for it. If there is no further format, returns false, and marks the list as one that cannot be polled by dates.
+   * Switches to the next date format, because the list refuses the current one or returns no records for it. If there is no further format,
+   * returns false, and marks the list as one that cannot be polled by dates.
    *
    * @param why Reason to store if there is no further format.
    * @param what Which format comes next. `form`: the following one. `text`: the following one with another notation of dates.
@@ -240,10 +234,7 @@ export class ListDates {
     return true;
   }
 
-  /**
-   * Called once the current date format is settled on: the list has accepted it, or it is one that is not tested. Passes what is known
-   * about the dates of the list to `onFound` if it has changed.
-   */
+  /** Called once a date format has been chosen. Passes what is known about the dates of the list to `onFound` if it has changed. */
   formWorks(): void {
     this.#tell();
   }
@@ -255,8 +246,8 @@ export class ListDates {
   }
 
   /**
-   * Marks the list as one that can't be polled by dates, for the reason `why`, and returns to the first date format. Does nothing if the
-   * list is marked with the same `why` already.
+   * Marks the list as one that can't be polled by dates, and returns to the first date format. Does nothing if the list is marked with the
+   * same `why` already.
    *
    * @param reason The error that showed this, on one line.
    */

@@ -19,8 +19,8 @@ export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
   /**
-   * Returns a slice of the keys that no read has shown since full scan (sweep) number `since` began. The slice begins after the key
-   * `after`, or with the first key if `after` is undefined. It is small enough not to block the event loop for long.
+   * Returns a slice of the keys that no read has shown since full scan (sweep) number `since` began: the first ones, or the first ones
+   * after the key `after`. It is small enough not to block the event loop for long.
    */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
@@ -46,10 +46,10 @@ export interface MissingKeysOptions {
 }
 
 /**
- * Goes through the missing keys, slice by slice. A missing key is a published key that the newest full scan (sweep) has not shown. If the
- * API has requests for single records, keys that cannot be requested in this way are skipped.
+ * Goes through the missing keys (published keys that no read has shown since the newest sweep began), slice by slice. If the API has
+ * requests for single records, keys that cannot be requested in this way are skipped.
  *
- * The methods are generators that are run by {@link inTurn}. They yield Observables: the pauses between slices, and the work on the keys.
+ * The methods are generators to be run by {@link inTurn}: they yield the pauses between slices, and the work on the keys, as Observables.
  */
 export class MissingKeys {
   readonly #options: MissingKeysOptions;
@@ -85,8 +85,8 @@ export class MissingKeys {
   }
 
   /**
-   * Calls `work` with the keys that the newest full scan has not shown and whose deletions are not held back, in slices; runs the returned
-   * Observables before it continues with the next slice. Begins after the key `after`.
+   * Calls `work` with the missing keys after the key `after` whose deletions are not held back, in slices. Runs the Observables that `work`
+   * returns before it continues with the next slice.
    */
   free<T>(
     work: (keys: readonly string[]) => readonly Observable<T>[],

@@ -33,15 +33,15 @@ export interface ReceivedPage {
 /** Strategy for one kind of paging, such as by offset or by cursor: decides which page a scan requests next. */
 export abstract class Pager {
   /**
-   * Whether each page begins with records of the previous page, so that a known record (an anchor) shows that no record is missing between
-   * the two. If false, every page is accepted.
+   * Whether each page begins with records of the previous page, which shows that no record is missing between the two. If false, every page
+   * is accepted.
    */
   abstract readonly overlaps: boolean;
   /** Returns list offset and size of the page to request when the scan is at the position `at`. */
   abstract placeAt(at: Position): PagePlace;
   /**
-   * Returns the page to request after another one, under the assumption that the list does not change meanwhile. Undefined if it is not
-   * known before that page has arrived. Default: undefined.
+   * Returns the page to request after another one if the list does not change meanwhile. Undefined (the default) if it is not known before
+   * that page has arrived.
    *
    * @param step Number of records from the start of a page to the start of the next; 0 if unknown.
    * @param overlap Minimum number of records at the end of the page `place` that the returned page should contain, too.
@@ -51,8 +51,8 @@ export abstract class Pager {
   }
 
   /**
-   * Records the page size and the list offset that the server served for a request, and reports troubles to `tell`. Returns the position
-   * from which to read again if pages did not begin at the requested offsets; otherwise, and by default, undefined.
+   * Records how the server served a page, and reports troubles to `tell`. Returns the position from which to read again if pages did not
+   * begin at the requested offsets; otherwise, and by default, undefined.
    */
   observe(_page: ReceivedPage, _tell: (trouble: ScanTrouble) => void): Position | undefined {
     return undefined;
@@ -61,25 +61,24 @@ export abstract class Pager {
   /** Whether another page follows this one, judged from its response. */
   abstract hasNext(page: ReceivedPage): boolean;
   /**
-   * Whether the list continues after an empty page. Some servers filter the records of a page after choosing it, so that a page may be
-   * empty; another cursor in its response then shows that the list continues. Default: false.
+   * Whether the list continues after an empty page, for example because the server filters the records of a page after choosing it.
+   * Default: false.
    */
   continuesAfterEmpty(_page: ReceivedPage): boolean {
     return false;
   }
 
   /**
-   * Returns the position after a page that continued the scan. Undefined if the response does not show where the list continues, or names
-   * the page itself as the next one.
+   * Returns the position after a page that continued the scan. Undefined if the response names no next page, or the page itself as the next
+   * one.
    */
   abstract next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read on after a page was not accepted: an earlier page, or the beginning of the list. A page is not
-   * accepted if it has no anchor (an unchanged record that was read before), or if the server refused its cursor. Default: `joint`.
+   * Returns the position from which to read on after a page was not accepted: an earlier page, or the beginning of the list. Default:
+   * `joint`.
    *
    * @param at Position of the page that was not accepted.
-   * @param joint Position with the number of steps back to use. If the page had no anchor: the position that `joinPage` computed. If the
-   * server refused the cursor: `at` with `stepsBack` increased by one.
+   * @param joint Position that `joinPage` computed; if the server refused the cursor: `at` with `stepsBack` increased by one.
    */
   back(_at: Position, joint: Position): Position {
     return joint;
@@ -111,16 +110,15 @@ class OffsetPager extends Pager {
   readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
   /**
-   * The newest page if it is short (it had records, but fewer than requested). Only the next page shows whether the list ends with it.
-   * Undefined if the newest page is not short, and in lists whose responses say whether another page follows.
+   * The newest page if it had records, but fewer than requested; otherwise undefined. Recorded only in lists whose end only an empty page
+   * shows.
    */
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan knew that the server serves pages of a single size only. Set when the scan begins, and updated with each page. If
-   * the plan detects this only during the scan, the pages so far were requested at wrong offsets. The scan then begins again, unless the
-   * newest page is the first one of the list.
+   * Whether the page plan knew before the newest page that the server serves pages of a single size only. If the plan detects this after
+   * the first page of the list, the scan begins again.
    */
   #wasFixed: boolean;
 
@@ -178,9 +176,8 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Detects that the server serves no pages of the requested size. The sign is a short page (one with fewer records than requested) that
-   * was not the last one, because a page with records followed. Reports the short page to the page plan, which may then reduce the page
-   * size.
+   * Detects that the server serves no pages of the requested size: a page with fewer records was not the last one. Reports that page to the
+   * page plan, which may then reduce the page size.
    */
   #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
     const short = this.#shortPage;
@@ -191,11 +188,8 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Returns the position of the next page:
-   *
-   * - Normally the next page begins some records before the end of this one. The overlap shows that no record is missing between them.
-   * - If only an empty page shows where the list ends, and this page has no new records, the next page begins directly after this one. If
-   *   the next page is empty, the list has ended. This does not apply to a page that is read again.
+   * Returns the position of the next page. Normally the next page begins some records before the end of this one. If only an empty page
+   * shows where the list ends, and a page that is read for the first time has no new records, the next page begins directly after it.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;
@@ -225,10 +219,9 @@ abstract class SequentialPager extends Pager {
 }
 
 /**
- * Paging by the key of a record: each request names a key, and the server returns the records after it. To make pages overlap, a request
- * names the key of a record some places before the end of the previous page. If that record has been deleted meanwhile, servers return the
- * records after its key, refuse the request, or return the beginning of the list. In the last two cases the scan steps back to the start of
- * an earlier page.
+ * Paging by the key of a record: each request names a key, and the server returns the records after it. Pages overlap, because a request
+ * names the key of a record some places before the end of the previous page. If that record has been deleted, some servers refuse the
+ * request or return the beginning of the list. The scan then steps back to the start of an earlier page.
  */
 class AfterPager extends SequentialPager {
   readonly overlaps = true;
@@ -245,14 +238,12 @@ class AfterPager extends SequentialPager {
    *
    * - An empty page ends the list.
    * - If responses show whether the list continues, the response to this page decides.
-   * - Otherwise the list ends with a page whose last record was also the last one of the previous page. This does not apply to pages that
-   *   are read again because the scan has stepped back.
-   *
-   * A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
+   * - Otherwise the list ends with a page whose last record was also the last one of the previous page, unless the page is read again.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;
     if (this.#showsEnd) return answer.hasNext;
+    // A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
     return isReadAgain(requested) || !isIdle;
   }
 
@@ -318,8 +309,8 @@ class CursorPager extends SequentialPager {
 }
 
 /**
- * Whether a page at this position may have no new records although the list continues. True if the scan has stepped back to records that it
- * has read before, or if the page is accepted without an anchor (an unchanged record that was read before).
+ * Whether a page at this position may have no new records although the list continues: the scan has stepped back, or accepts the page
+ * without an anchor.
  */
 function isReadAgain({ stepsBack, isBlind }: Position): boolean {
   return stepsBack > 0 || isBlind === true;

@@ -50,20 +50,19 @@ export interface PagesOptions {
    */
   readonly from?: Position | null | undefined;
   /**
-   * Decides which `offset` and `pageSize` the requests have, according to how the server has treated these parameters. Pass the same plan
-   * to all scans of a list. Default: a new plan.
+   * Chooses `offset` and `pageSize` of the requests, according to how the server has treated them. Pass the same plan to all scans of a
+   * list. Default: a new plan.
    */
   readonly plan?: PagePlan | undefined;
   /**
-   * Fields to ignore when a record is compared with the one that an earlier page showed for its key. Pass the same object to all scans of a
-   * list. Default: the fields that this scan detects to differ in every response.
+   * Fields to ignore when a record is compared with the same record on an earlier page. Pass the same object to all scans of a list.
+   * Default: the fields that this scan detects to differ in every response.
    */
   readonly leftOut?: LeftOut;
   /** Cache of content digests of records that link pages (anchors). Pass the same cache to all scans of a list. Default: a new cache. */
   readonly contents?: ContentDigests;
   /**
-   * Returns an observable that provides backpressure: the scan subscribes to it before each page, and requests the page once it emits.
-   * Default: an observable that emits at once.
+   * Provides backpressure: the scan requests the next page once the returned observable emits. Default: an observable that emits at once.
    */
   readonly permit?: () => Observable<unknown>;
   /**
@@ -77,27 +76,17 @@ export interface PagesOptions {
 /**
  * Scans a list page by page until its end; completes after the last page.
  *
- * Pages overlap: each page begins some records before the end of the previous one. A page counts only if it contains an anchor (an
- * unchanged record that was read before). Therefore records are emitted more than once. If the list has a total order, the scan reads every
- * record that does not move within the list, whatever is added, changed and removed meanwhile. In a list that is paged by a cursor, pages
- * cannot overlap, and every page counts.
- *
- * A server may begin pages at other offsets than requested, or return fewer records. The scan then requests pages at the offsets where the
- * server does begin them, and they still overlap (see {@link PagePlan}). The scan compares the offset and `hasNext` of a response with the
- * records, and does not rely on them alone.
- *
- * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages without an anchor and
- * without progress in between, the scan looks for fields in which two responses differ for the same record with the same modification time.
- * The scan ignores these fields from then on (see {@link LeftOut}).
- *
- * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct records. The
- * list is scanned again from the beginning, with a larger overlap, in two cases:
- *
- * - The scan read fewer distinct records than `total`.
- * - Records could not be counted, and unchanged ones were reordered, or a page was accepted without an anchor.
- *
- * The list is scanned again at most twice, until all records have been read. If the list puts changed records first, the first page of the
- * repeated round is often enough: the missing records have moved there during the scan.
+ * - Each page begins some records before the end of the previous one, so records are emitted more than once. A page counts if it contains
+ *   an anchor (an unchanged record that was read before). If the list has a total order, the scan reads every record that does not move
+ *   within the list, whatever is added, changed and removed meanwhile.
+ * - In a list that is paged by a cursor, pages cannot overlap, and every page counts.
+ * - If a server begins pages at other offsets than requested, or returns fewer records, the scan requests pages at the offsets where the
+ *   server does begin them (see {@link PagePlan}).
+ * - If a field differs in every response, no record is ever unchanged. After three pages without an anchor and without progress in between,
+ *   the scan detects such fields, and ignores them from then on (see {@link LeftOut}).
+ * - If `total` did not change, the scan must have read as many distinct records. If it read fewer, it scans the list again from the
+ *   beginning with a larger overlap, at most twice. It does the same if records could not be counted, and unchanged ones were reordered or
+ *   a page was accepted without an anchor.
  *
  * @example
  * ```ts
@@ -131,8 +120,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of times that a scan is repeated because it may have missed records (see {@link pages} for the cases). Each time the
- * overlap is five times larger. If this value is too large, a list that always looks faulty is scanned in vain.
+ * Maximum number of times that a scan is repeated because it may have missed records, each time with an overlap five times larger. If it is
+ * too large, a list that always looks faulty is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
 /**
@@ -148,11 +137,7 @@ const JOINED: JoinResult = {
 /** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
 const MAX_COUNTED = 250_000;
 
-/**
- * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from the response. At the end of the
- * list, the scan returns to the beginning with a larger overlap if it may have missed records (see {@link pages} for the cases), but at
- * most `MAX_REPEATED_ROUNDS` times.
- */
+/** State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from the response. */
 class Scan {
   readonly #options: PagesOptions;
   readonly #pageSize: number;
@@ -260,8 +245,8 @@ class Scan {
   }
 
   /**
-   * Compares a page with the page before it, in a list whose pages do not overlap. Reports the trouble `shifted`, once in a scan, if both
-   * have the same unchanged record. Always returns that the page joins the scan.
+   * Accepts a page of a list whose pages do not overlap. Reports the trouble `shifted`, once in a scan, if the page repeats an unchanged
+   * record of the previous page.
    */
   #compare(at: Position, records: PageRecords): JoinResult {
     const before = this.#lastPage;
@@ -303,8 +288,8 @@ class Scan {
   }
 
   /**
-   * Returns the position after a page that continued the scan without a gap: the next page, or the beginning of the list if the scan has to
-   * be repeated. Undefined at the end of the scan.
+   * Returns the position after an accepted page: the next page, or the beginning of the list if the scan has to be repeated. Undefined at
+   * the end of the scan.
    */
   #positionAfterJoined(
     page: ReceivedPage,
@@ -343,11 +328,11 @@ class Scan {
   }
 
   /**
-   * Whether the scan ends at this page. This is normally what the response says. There are three exceptions:
+   * Whether the scan ends at this page. The response decides, with three exceptions:
    *
    * - The response names no next page, but this page is short, has new records, and ends before `total`: the scan continues.
-   * - The response names a next page, but the newest pages have no new records, or this page lies far beyond `total`: the scan ends. `tell`
-   *   is called with `endless`, and without a `total` also with `unsettled`.
+   * - The response names a next page, but the newest pages have no new records, or this page lies far beyond `total`: the scan ends, with
+   *   the trouble `endless`.
    * - The response names a next page, but the scan has read an empty page at the offset where this page ends: the scan ends.
    */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
@@ -385,8 +370,8 @@ class DistinctKeys {
   #repeats = 0;
 
   /**
-   * Adds a page. Returns whether the page has a key that no earlier page of the scan had. Undefined if keys are not counted. They are not
-   * counted for the rest of the scan once a record has no key, or the total changes, is unknown or exceeds {@link MAX_COUNTED}.
+   * Adds a page. Returns whether the page has a key that no earlier page of the scan had. Undefined once keys are no longer counted,
+   * because a record has no key, or the total changes, is unknown or exceeds {@link MAX_COUNTED}.
    */
   add(records: PageRecords, pageTotal: number | undefined): boolean | undefined {
     const isFirst = this.#total === undefined;

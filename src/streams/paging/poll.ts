@@ -11,8 +11,7 @@ import { ISO } from '../../description/time-format.ts';
 export interface Window {
   readonly from: string;
   /**
-   * Value of the date parameter for the end of the range. Undefined if no end is sent, for example because the list has no such parameter,
-   * or refuses or misinterprets it.
+   * Value of the date parameter for the end of the range. Undefined if no end is sent, for example because the list has no such parameter.
    */
   readonly to?: string;
 }
@@ -29,7 +28,7 @@ export interface PollPage {
   readonly page: ScanPage;
   /**
    * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set only on the last
-   * page of a poll for new records. Undefined on its other pages, and on all pages of lookback polls.
+   * page of a poll for new records; otherwise undefined.
    */
   readonly since: number | undefined;
   /** Whether the page comes from the lookback chain, which looks for records that became visible late. `since` is then undefined. */
@@ -54,10 +53,7 @@ export interface PollOptions {
   readonly clock?: ServerClock;
   /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
-  /**
-   * Longest delay that polls allow for between a record's modification time and its visibility in the API, in ms. A record that becomes
-   * visible so late is read at most about `lookbackMs` after it became visible. Default 60,000.
-   */
+  /** Longest delay that polls allow for between a record's modification time and its visibility in the API, in ms. Default 60,000. */
   readonly lookbackMs?: number;
   /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` limits them. */
   readonly intervalMs?: number;
@@ -67,8 +63,7 @@ export interface PollOptions {
    */
   readonly firstIntervalMs?: number;
   /**
-   * Returns the minimum average time per request of a poll, in ms: after a poll with many requests, the next one begins later, so that
-   * polls stay within their share of the quota. Default: 0.
+   * Returns the minimum average time per request of a poll, in ms: after a poll with many requests, the next one begins later. Default: 0.
    */
   readonly spacingMs?: () => number;
   /** Each emission ends the pause before the next poll for new records. Default: never emits. */
@@ -80,20 +75,18 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that the polls for new records leave to the lookback chain (polls that look further
- * back). To do so, they make their pauses longer, at most 1.5 times as long. If the value is too small, the two chains together exceed the
- * polls' share. If it is too large, new records are read late while the lookback chain sends many requests.
+ * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain, by longer pauses. If it is too
+ * small, the two chains together exceed the share. If it is too large, new records are read late.
  */
 const MAX_BACK = 1 / 3;
 /**
- * How far in the future windows end, in ms. With two days, the end is in the future in whatever time zone the server parses it, even if the
- * server ignores its time of day.
+ * How far in the future windows end, in ms: two days, so that the end is in the future in any time zone, even if its time of day is
+ * ignored.
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long poll windows keep the same start after a gap (a record that could not be read), in ms. Each of these windows requests the gap
- * again. If the value is too small, a change of such a record is missed until the next full scan. If it is too large, windows keep growing
- * for that long, and polls read all of their records again.
+ * How long poll windows keep the same start after a gap (a record that could not be read), to request it again, in ms. If it is too small,
+ * a change of the record is missed until the next full scan. If it is too large, polls read growing windows again for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 
@@ -104,19 +97,16 @@ const GAP_RETRY_MS = 10 * 60_000;
  * Two chains run concurrently:
  *
  * - The first chain reads new records, and looks back ten seconds.
- * - The lookback chain starts a scan every `lookbackMs`, and looks back by `lookbackMs`. So a commit up to `lookbackMs` late is always
- *   read.
+ * - The lookback chain starts a scan every `lookbackMs`, and looks back by `lookbackMs`, to read commits that are up to `lookbackMs` late.
  *
  * If `lookbackMs` is at most ten seconds or at most `intervalMs`, there is only the first chain, and it looks back at least `lookbackMs`.
  *
- * A poll of the first chain starts `intervalMs` after the start of its previous poll. It starts later if that poll sent many requests:
- * after `spacingMs` for each of them. The pauses are even longer while the lookback chain uses quota, to compensate for its requests.
+ * A poll of the first chain starts `intervalMs` after the start of its previous poll, or later if that poll sent many requests: after
+ * `spacingMs` for each of them. The pauses are even longer while the lookback chain uses quota.
  *
- * A gap is a record that no response contains, because every page with it fails. After a window with a gap, the next window has the same
- * start, for at most ten minutes. Otherwise a change of that record would be missed.
+ * After a window with a gap (a record that no response contains), the next window has the same start, for at most ten minutes.
  *
- * The last page of each poll of the first chain has a `since`. After a restart, the newest one is passed as option `since`: the first chain
- * then resumes at that time, and the lookback chain `lookbackMs` earlier.
+ * The last page of each poll of the first chain has a `since`. Pass the newest one as option `since` to resume after a restart.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = new ServerClock(), lookbackMs = 60_000 } = options;
@@ -137,7 +127,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
     const back = new ScanChain({
       ...known,
       scan: scanBack,
-      behindMs: lookbackMs,
+      behindMs: lookbackMs, // its last scan may have begun that long before `since`
       reach: 'far',
       lookbackMs,
     });
@@ -168,14 +158,13 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly clock: ServerClock;
   readonly since: number;
   /**
-   * How much earlier than `since` (the stored position of the polls) the chain resumes after a restart, in ms. The chain for new records
-   * resumes at `since`: 0. A lookback chain resumes `lookbackMs` earlier, because its last scan may have begun that long before `since`.
+   * How much earlier than `since` (the stored position of the polls) the chain resumes after a restart, in ms: 0 for the chain for new
+   * records, `lookbackMs` for a lookback chain.
    */
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Selects the stamps that {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local
-   * time. If all of these stamps are more than 15 minutes behind `Date`, windows begin earlier by the smallest difference:
+   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time:
    *
    * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
    * - `far`: all stamps seen. Used otherwise.
@@ -193,8 +182,8 @@ class ScanChain {
   #requestsBefore = 0;
   #scans = 0;
   /**
-   * Since when consecutive scans have all had a gap (a record that no response contains, because every page with it fails): local time in
-   * epoch ms at the end of the first of these scans. Undefined if the last scan had no gap.
+   * When the first of several consecutive scans with a gap (a record that could not be read) ended, in epoch ms on the local clock.
+   * Undefined if the last scan had no gap.
    */
   #gapsSince: number | undefined;
 
@@ -204,9 +193,8 @@ class ScanChain {
   }
 
   /**
-   * Start of the next window, in epoch ms on the server's clock, before the lookback is subtracted from it. Normally the newest
-   * modification time that was known when the last completed scan began, but at most about 15 minutes before the server's time at that
-   * moment.
+   * Start of the next window before the lookback is subtracted, in epoch ms on the server's clock: normally the newest modification time
+   * that was known when the last completed scan began.
    */
   get since(): number {
     return this.#since;
@@ -259,23 +247,22 @@ class ScanChain {
   }
 
   /**
-   * Records the end of a scan. The next window then starts at `reached` (epoch ms) minus the lookback, or a little earlier if a page came
-   * from a cache. If the scan had a gap (records that could not be read), the next window starts where the window of this scan started, for
-   * at most `GAP_RETRY_MS`.
+   * Records the end of a scan. The next window then starts at `reached` (epoch ms) minus the lookback or, after a scan with a gap, at the
+   * same time as this window, for at most `GAP_RETRY_MS`.
    */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;
     this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;
     const isHeld =
       this.#gapsSince !== undefined && scheduler.now() - this.#gapsSince < GAP_RETRY_MS;
-    if (!isHeld) this.#since = reached - clock.takeReach();
+    if (!isHeld) this.#since = reached - clock.takeReach(); // earlier if a page came from a cache
     this.#requestsBefore = this.#requests;
     this.#scans += 1;
   }
 }
 
 /**
- * Returns a window (the range of modification dates that a request asks for) from `from` to two days after `latest`, both in epoch ms.
+ * Returns a window of modification dates from `from` to two days after `latest`, both in epoch ms.
  *
  * @param times Notation of the dates. Default: ISO 8601.
  */

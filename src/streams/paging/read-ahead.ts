@@ -28,8 +28,8 @@ interface Asked {
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
 /**
- * Surplus that is added to the computed number of pages to request ahead, before the sum is rounded up. With it, one request usually waits
- * for the quota while the others are in flight.
+ * Surplus that is added to the computed number of pages to request ahead, so that one request usually waits for the quota while the others
+ * are in flight.
  */
 const SPARE = 0.5;
 
@@ -37,8 +37,8 @@ const SPARE = 0.5;
  * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. The number of pages requested
  * ahead is what the quota allows during one response time, but not more than are processed in that time.
  *
- * The offsets of these pages are guessed from the previous page and the total. A wrong guess only costs its request: a page that was
- * requested ahead is checked like any other before the scan accepts it (see `joinPage`).
+ * The offsets of these pages are guessed from the previous page and the total. A wrong guess only costs its request, because each page is
+ * checked before the scan accepts it.
  */
 export class PagesAhead {
   readonly #request: (place: PagePlace) => Observable<Answer>;
@@ -46,8 +46,8 @@ export class PagesAhead {
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
   /**
-   * List offset from which on no page is requested ahead: the `total` of the newest response. Without a `total`: Infinity if the response
-   * says that another page follows, otherwise 0.
+   * List offset from which on no page is requested ahead: the newest `total`. Without a `total`: Infinity if the newest response says that
+   * another page follows, otherwise 0.
    */
   #total = 0;
   /** Average response time, in ms. */

@@ -24,15 +24,15 @@ export interface ProvingScan {
 }
 
 /**
- * Number of full scans that are retained per `proofMs` at most: a scan is retained only if it ended at least `proofMs / MAX_PROVING_SCANS`
- * after the last retained one. A retained scan proves deletions together with a later scan that begins at least `proofMs` after its end.
+ * Maximum number of full scans per `proofMs` that are retained, to prove deletions together with a later scan. A scan that ends less than
+ * `proofMs / MAX_PROVING_SCANS` after the last retained one is not retained.
  */
 const MAX_PROVING_SCANS = 10;
 
 /**
- * Returns the full scans to retain, oldest first. A later scan can prove deletions together with one of them. They are:
+ * Returns the full scans to retain, oldest first, with which a later scan can prove deletions:
  *
- * - the scans in `before`. Among those that ended at least `proofMs` before `next` began, only the newest is retained;
+ * - the scans in `before`; of those that ended at least `proofMs` before `next` began, only the newest;
  * - `next`, unless it ended less than a tenth of `proofMs` after the newest scan in `before`.
  */
 export function addProvingScan(
@@ -47,11 +47,11 @@ export function addProvingScan(
 }
 
 /**
- * Returns the sweep number of the scan in `before` that, together with `newest`, proves deletions; undefined if there is none. The proof:
- * the record of a missing key is deleted if no read has shown it since the returned scan began.
+ * Returns the sweep number of the newest scan in `before` that proves deletions together with `newest`: a missing key is deleted if no read
+ * has shown it since the returned scan began. Undefined if there is no such scan.
  *
- * A scan is suitable if it ended at least `proofMs` before `newest` began, and if the `keys` (count and digest) of both scans are equal or
- * neither scan has them. Of several suitable scans, the newest is returned.
+ * The scan must have ended at least `proofMs` before `newest` began. The `keys` (count and digest) of both scans must be equal, or both
+ * undefined.
  *
  * @param before Earlier scans, oldest first.
  * @param newest The later of the two scans.
@@ -76,14 +76,11 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
 
 /** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /**
-   * Highest `total` (number of records that the API reports) in the newest scan. If a `total` does not mark the list's end: at least the
-   * number of keys that this scan read.
-   */
+  /** Highest `total` in the newest scan. If a `total` does not mark the list's end: at least the number of keys that this scan read. */
   readonly top: number;
   /**
-   * Highest `total` (number of records that the API reports) in all scans of the list. If a `total` does not mark the list's end: at least
-   * the highest number of keys that a scan read.
+   * Highest `total` in all scans of the list. If a `total` does not mark the list's end: at least the highest number of keys that a scan
+   * read.
    */
   readonly peak: number;
   /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
@@ -99,19 +96,19 @@ interface ShownTotal {
 const MIN_CAP = 20;
 
 /**
- * Whether the API may cap a list at its total. For example, search engines return 10,000 records and `total_records: 10000`, however many
- * more there are. In each of these cases the list is not capped:
+ * Whether the API may cap a list at its total, as search engines do that return 10,000 records and `total_records: 10000`, however many
+ * more there are. The list counts as not capped in these cases:
  *
- * - The total is below the highest one seen, because a cap seldom changes. While deletions are held back because many keys went missing at
- *   once, this does not count: the cap may have changed.
- * - The total is not a number that APIs use as a cap. A cap is at least 20. It is a multiple of 10, a power of two, or one less than a
- *   multiple of 1,000 or a power of two: 500, 1,024 and 9,999 may be caps.
- * - The list has a single page and does not fill it, because a cap is not smaller than a page.
+ * - The total is below the highest one seen, because a cap seldom changes. This does not count while the deletions of many keys are held
+ *   back.
+ * - The total is not a number that APIs use as a cap: a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of
+ *   two, and at least 20.
+ * - The list has a single page and does not fill it.
  *
- * A complete list may look capped until its total changes. Until then its deletions are not published, because a missing record may also
- * have moved beyond the cap.
+ * Sweeps of a list that may be capped prove no deletions, because a missing record may have moved beyond the cap.
  */
 export function mayBeCut({ top, peak, lacksMass, fitsOnePage }: ShownTotal): boolean {
+  // If many keys went missing at once, the cap may have changed.
   return (top >= peak || lacksMass) && isPlausibleCap(top) && !fitsOnePage;
 }
 

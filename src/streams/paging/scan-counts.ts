@@ -14,8 +14,7 @@ export interface ScanCounts {
   readonly beganAt: number | null;
   /**
    * When the newest page was requested, in epoch ms on the server's clock. Null before the first page. If the server sends no `Date`
-   * header, the local clock is used. For the first page of a sweep it is then the time when the sweep began, for any later page the time
-   * when the page was processed.
+   * header, it is an approximate time of the local clock.
    */
   readonly endedAt: number | null;
   /** List offset up to which the scan has read: the highest offset that follows the last record of a page. */
@@ -49,16 +48,15 @@ export interface PageScanCounts {
   readonly offset: number;
   readonly length: number;
   /**
-   * When the page was requested, in epoch ms. `first` applies if the page is the first of a scan, `later` if it is not. If the server sends
-   * a `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` is when
-   * the page was processed.
+   * When the page was requested, in epoch ms: `first` for the first page of a scan, `later` for other pages. They differ only without a
+   * `Date` header: then `first` is when the scan began, and `later` when the page was processed.
    */
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
   /**
-   * Number of new keys on the page that are not published because `START_FROM` excludes them or the list shows them as deleted. A key is
-   * new if no earlier page of the scan had it.
+   * Number of keys on the page that are new in this scan and not published, because `START_FROM` excludes them or the list shows them as
+   * deleted.
    */
   readonly leftOut: number;
   readonly isConsistent: boolean;
@@ -107,8 +105,8 @@ export function sampleSize({ keys, more }: KeySample): number {
 }
 
 /**
- * Maximum number of keys listed in a {@link KeySample}. A listed key is removed once its newest content is published. Keys beyond this
- * number are only counted, so they can't be removed, and the count may be too high.
+ * Maximum number of keys listed in a {@link KeySample}. Further keys are only counted, so they can't be removed once their newest content
+ * is published, and the count may be too high.
  */
 const MAX_NAMED = 1_000;
 

@@ -4,27 +4,24 @@ import type { PlanFinding } from '../http/page-plan.ts';
 export type ScanTrouble =
   /**
    * The page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan continues from an earlier
-   * offset, as records before the page may have been removed. After too many such pages it requests the page again instead, and accepts it.
+   * offset or, after too many such pages, requests the page again and accepts it.
    */
   | 'stepped-back'
   /**
-   * The scan stepped back to earlier offsets too often without reading a page that has an anchor (an unchanged record that was read
-   * before). It begins again at the start of the list.
+   * The scan stepped back too often without reading a page that has an anchor (an unchanged record that was read before). It begins again
+   * at the start of the list.
    */
   | 'adrift'
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
-  /**
-   * A repeated scan has still read too few records. It has reached the end of the list, or a page without new records, and all its rounds
-   * together have shown fewer distinct records than `total`. This number, which the API reports, has not changed meanwhile.
-   */
+  /** All rounds of a repeated scan together have shown fewer distinct records than `total`, although `total` has not changed meanwhile. */
   | 'short'
   /**
    * The scan has ended, but may have missed records, in one of these cases:
    *
    * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
-   * - Records can't be counted, and the last allowed repetition has read unchanged records in a different order than before, or has
-   *   accepted a page without an anchor.
+   * - Records can't be counted, and the last allowed repetition has read unchanged ones in another order, or has accepted a page without an
+   *   anchor.
    * - The scan ended with the trouble `endless`, and the API reports no `total`.
    */
   | 'unsettled'
@@ -38,8 +35,8 @@ export type ScanTrouble =
    */
   | 'gap'
   /**
-   * The list is capped: the API serves no records from some offset on although the list has more. Only polls read the records beyond the
-   * cap. Also reported if a response says that another page follows, but not how to request it.
+   * The list is capped: the API serves no records from some offset on although the list has more. Also reported if a response says that
+   * another page follows, but not how to request it.
    */
   | 'cut'
   /**
@@ -48,15 +45,14 @@ export type ScanTrouble =
    */
   | 'expired'
   /**
-   * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages while the list is
-   * read, so that records may be missed.
+   * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages, and may be missed.
    */
   | 'shifted'
   | PlanFinding;
 
 /**
- * Troubles after which a full scan counts as not consistent, because it may have missed records. `gap` is not among them: an unreadable
- * record stands for each record of a gap, and any unreadable record makes the scan count as not consistent.
+ * Troubles after which a full scan counts as not consistent, because it may have missed records. `gap` is not among them: a gap also shows
+ * as an unreadable record, and any unreadable record makes the scan count as not consistent.
  */
 export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
   'unsettled',

@@ -15,15 +15,15 @@ export interface LeftOut {
    */
   readonly fields: () => readonly string[];
   /**
-   * Adds fields to the ignored ones, because they were detected to differ in every response. Fields that were not ignored before are
-   * reported to the `onFound` callback. Once 50 detected fields are ignored, no further ones are added.
+   * Ignores further fields, which were detected to differ in every response, and reports the new ones to the `onFound` callback. At most 50
+   * detected fields are ignored.
    */
   readonly add: (fields: readonly string[]) => void;
 }
 
 /**
- * Maximum number of fields that are ignored because they were detected to differ in every response. Without a maximum, a list that names
- * its fields differently in every response would add fields for ever.
+ * Maximum number of detected fields that are ignored. Without a maximum, a list that names its fields differently in every response would
+ * add fields for ever.
  */
 const MAX_FOUND = 50;
 
@@ -52,15 +52,13 @@ export function ignoredFields(
 
 /**
  * Number of pages without an anchor (an unchanged record that was read before) after which it is decided which fields differ in every
- * response. Then further pages are compared for the next decision. If this value is too small, a field that really changed in two records
- * may count as such a field.
+ * response. If it is too small, a field that really changed in two records may count as such a field.
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor after which the scan accepts such a page. An anchor is an unchanged record that was read before. The
- * pages are counted since the scan last advanced; until the number is reached, the scan steps back and requests pages again. From the first
- * accepted page until the scan ends or is repeated, `ENOUGH` such pages suffice. Too small: pages of a list that changes quickly are
- * accepted without an anchor, and the scan is repeated. Too large: a list whose pages overlap too little costs more requests.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which such a page is
+ * accepted. If it is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If it is too large, a list
+ * whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -68,9 +66,8 @@ const MAX_FAILURES = 30;
  * Detects fields that differ in every response. Because of such fields no record counts as unchanged, so that no page has an anchor (an
  * unchanged record that was read before) and the scan stops advancing.
  *
- * To find the fields, records that were chosen as anchors are compared with the same records on later pages without an anchor. Records
- * whose modification times differ are not compared, because they have really changed. The modification time is therefore never among the
- * detected fields.
+ * To find the fields, records that were chosen as anchors are compared with the same records on later pages. Records whose modification
+ * times differ are not compared, because they have really changed.
  */
 export class Standstill {
   #furthest = -1;
@@ -78,9 +75,8 @@ export class Standstill {
   #failures = 0;
   #maxFailures = MAX_FAILURES;
   /**
-   * Records, by key, that the scan has chosen as anchors since it stepped back to an earlier page: later pages should show them unchanged.
-   * They are compared with the same records on later pages, to find fields that always differ. Emptied once the scan gets further than
-   * before.
+   * Records, by key, that the scan has chosen as anchors since it stepped back. They are compared with the same records on later pages, to
+   * find fields that always differ.
    */
   readonly #anchors = new Map<string, JsonObject>();
   #comparisons: Comparison[] = [];
@@ -104,14 +100,14 @@ export class Standstill {
   }
 
   /**
-   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors` that have
-   * the same keys. At every third such page, returns the fields that seem to differ in every response; otherwise an empty array.
+   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors`. At every
+   * third such page, returns the fields that seem to differ in every response; otherwise an empty array.
    *
    * @param leftOut Fields that are left out of the comparison, because they are already known to differ.
    */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;
-    if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
+    if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH; // until the scan ends or is repeated
     const { without } = volatileFields(leftOut);
     for (const { key, json, stamps } of withKeys(records, this.#anchors)) {
       const was = without(this.#anchors.get(key)!) as JsonObject;
@@ -126,8 +122,8 @@ export class Standstill {
   }
 
   /**
-   * Whether too many pages without an anchor (an unchanged record that was read before) have been read since the scan last advanced. The
-   * newest page is then requested again, and accepted even if it has no anchor.
+   * Whether the newest page is to be requested again, and accepted even without an anchor, because too many pages had none since the scan
+   * last advanced.
    */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
@@ -193,8 +189,8 @@ interface Comparison {
  */
 const LEAST_SHARE = 1 / 4;
 /**
- * Minimum number of records in which a field has to differ between two responses before it is reported as a field that differs in every
- * response. The name of a field that only one record has may be a key of a map, and so be personal data.
+ * Minimum number of records in which a field has to differ before it is reported. The name of a field that only one record has may be a key
+ * of a map, and so be personal data.
  */
 const LEAST_RECORDS = 2;
 

@@ -19,8 +19,8 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  * - `nothing`: no sweep has ended yet, or the list was empty or became empty during the sweep;
  * - `doubtful`: the list was read to its end, but the sweep was interrupted or not consistent;
  * - `complete`: the list was read to its end without a sign that records were missed;
- * - `anchored`: as `complete`, and every record was read that did not move within the list. Each page contains an unchanged record read
- *   before, and the list kept its order. Records that moved are read by polls, or the list is sorted by key, so that records cannot move;
+ * - `anchored`: as `complete`, and pages overlapped in unchanged records and the list kept its order, so that no record was missed unless
+ *   it moved;
  * - `exact`: as `complete`, and the number of distinct keys equals a `total` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
@@ -54,8 +54,8 @@ export interface SweepProgress {
   /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
   /**
-   * The newest sweep, once it has read the list, if it can prove keys absent together with an earlier sweep from {@link proving}. Null if
-   * it cannot, and while it is still reading the list.
+   * The newest sweep, once it has read the list, if it can prove keys absent together with an earlier sweep from {@link proving}; otherwise
+   * null.
    */
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
@@ -75,13 +75,13 @@ export interface SweepProgress {
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
   /**
-   * Ranges of sweeps, by number, in which too many keys went missing. The deletion of a missing key that was last seen in such a range is
-   * held back, unless the range `isConfirmed`.
+   * Ranges of sweeps in which too many keys went missing. The deletion of a missing key that was last seen in such a range is held back,
+   * unless the range `isConfirmed`.
    */
   readonly heldBack: readonly HeldBack[];
   /**
-   * How far the sweep's first round of requests for single missing records has come: the last missing key that was requested. The round
-   * goes through the missing keys in key order and resumes after this key. Null before the first request.
+   * The last missing key whose record was requested in the sweep's first round of such requests. The round goes through the missing keys in
+   * key order, and resumes after this key. Null before the first request.
    */
   readonly askedUpTo: string | null;
   /**
@@ -132,14 +132,11 @@ export interface ResumeSweepOptions {
 /**
  * Returns the progress with which a process resumes the sweeps of a list after a restart, or when it becomes the owner of the list:
  *
- * - A sweep that was still reading the list goes on, and is marked as interrupted. It proves less, as a missing record may have come back
- *   in the meantime.
- * - A sweep that was removing missing keys goes on if single records can be requested. Otherwise it ends, and the next sweep has to show
- *   again which keys are missing.
+ * - A sweep that was still reading the list goes on, and is marked as interrupted, so that it proves less.
+ * - A sweep that was removing missing keys goes on if single records can be requested. Otherwise it ends.
  * - If other processes may have read the list in the meantime, earlier sweeps and requests for single records are not used as evidence.
  *
- * Stored times are moved forward by the time that has passed since the progress was stored. That time does not count towards a proof, so a
- * change of the local clock in the meantime does no harm.
+ * Stored times are moved forward by the time since the progress was stored, so that this time does not count towards a proof.
  */
 export function resumedSweep(
   sweep: SweepProgress,
@@ -190,8 +187,8 @@ export interface SweptPage {
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
-   * False once the sweep may have missed records: its scan had a trouble in `INCONSISTENT` (such as fewer records than the total), a record
-   * is unreadable, or a response is older than the sweep.
+   * False once the sweep may have missed records: its scan had a trouble in `INCONSISTENT`, a record is unreadable, or a response is older
+   * than the sweep.
    */
   readonly isConsistent: boolean;
   /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -250,12 +247,11 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
 }
 
 /**
- * Returns the progress of a sweep (recurring full scan) after its last page, with its `proof`: how well the sweep shows that records
- * missing from it were deleted.
+ * Returns the progress of a sweep after its last page, with its `proof`: how well the sweep shows that records missing from it were
+ * deleted.
  *
- * @param last Facts about the last page. `isAtEnd`: whether the page ends at the list's total; always true for a list whose total does not
- * mark its end. `isEmpty`: whether the page has no records. `fitsOnePage`: whether the page is the only one, and has fewer records than
- * requested.
+ * @param last Facts about the last page. `isAtEnd`: the page ends at the list's total, or a total does not mark the list's end. `isEmpty`:
+ * the page has no records. `fitsOnePage`: the page is the only one, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -316,9 +312,8 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with `newest` as its newest full scan that can prove deletions. A key is absent if it is missing in this
- * scan and in an earlier such scan, at least `proofMs` apart. Also updates the list of scans that later ones can be combined with: see
- * {@link addProvingScan}.
+ * Returns the sweep's progress with `newest` as its newest full scan that can prove deletions. Also updates the list of scans that later
+ * ones can be combined with: see {@link addProvingScan}.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
@@ -340,9 +335,8 @@ export function levelOf(
 }
 
 /**
- * Returns the sweep's progress after the polls for which the newest sweep has waited. These polls have read all changes made during the
- * sweep, and ended at the time `now` (epoch ms). The sweep can from then on prove keys absent, together with another sweep at least
- * `proofMs` apart.
+ * Returns the sweep's progress once polls have read all changes made during the newest sweep, at the time `now` (epoch ms). The sweep can
+ * from then on prove keys absent, together with another sweep at least `proofMs` apart.
  */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
@@ -350,8 +344,8 @@ export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: numbe
 }
 
 /**
- * Returns the sweep's progress with the result of comparing the missing keys with the deletion limit. If keys came back (`hasRecovered`),
- * earlier sweeps were wrong and do not count as proof of deletions from then on.
+ * Returns the sweep's progress with the result of the deletion limit. If keys came back (`hasRecovered`), earlier sweeps do not count as
+ * proof of deletions from then on.
  */
 export function limitJudged(
   sweep: SweepProgress,
@@ -371,11 +365,8 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 }
 
 /**
- * Whether the newest sweep has read the list to its end and proves enough to act on missing keys:
- *
- * - If single records can be requested (`canBeAsked`), any proof except `nothing` suffices, because the records of the missing keys are
- *   requested.
- * - Otherwise the proof has to be `complete`, `anchored` or `exact`.
+ * Whether the newest sweep has read the list to its end and proves enough to act on missing keys: any proof except `nothing` if single
+ * records can be requested (`canBeAsked`), otherwise at least `complete`.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   if (phase !== 'removing' || proof === 'nothing') return false;
@@ -383,9 +374,8 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
 }
 
 /**
- * Whether no key is missing, judged by numbers: the newest sweep has read as many keys as there are `images` (published records). Always
- * false if the sweep read keys that may have no image, such as those of records that are too large. If a record was deleted after the sweep
- * read it, a missing key may go unnoticed until the next sweep.
+ * Whether no key is missing, judged by numbers: the newest sweep has read as many keys as there are `images` (published records). If a
+ * record was deleted after the sweep read it, a missing key may go unnoticed until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -394,11 +384,10 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of the earlier of two sweeps that together prove deletions. A missing key is proven to be deleted if no read has shown
- * it since that sweep began. Undefined while there are no two such sweeps. Only for lists whose records cannot be requested singly.
+ * Returns the number of the earlier of two sweeps that together prove deletions: a missing key is deleted if no read has shown it since
+ * that sweep began. Undefined while there are no two such sweeps. Only for lists whose records cannot be requested singly.
  *
- * The later sweep is `newest`. The earlier one ended at least `proofMs` before `newest` began; see {@link provenSince}. So an index of the
- * server that is wrong for less than `proofMs` affects at most one of the two.
+ * The two sweeps are at least `proofMs` apart. So an index of the server that is wrong for less than `proofMs` affects at most one of them.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;
@@ -407,8 +396,8 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
 }
 
 /**
- * Remaining time, in ms, until the records of the missing keys may be requested for the second time: `proofMs` after all of them have been
- * requested once (`askedAt`). 0 if they have not been requested yet.
+ * Remaining time, in ms, until the records of the missing keys may be requested for the second time, `proofMs` after all of them have been
+ * requested once. 0 if they have not been requested yet.
  */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));

@@ -43,8 +43,8 @@ export type SweepStep =
       readonly kind: 'page';
       readonly page: ScanPage;
       /**
-       * False once the sweep may have missed records: its scan had a trouble that is in {@link INCONSISTENT}, a record is unreadable, or
-       * the content of a response may be older than the sweep.
+       * False once the sweep may have missed records: its scan had a trouble in {@link INCONSISTENT}, a record is unreadable, or a response
+       * may be older than the sweep.
        */
       readonly isConsistent: boolean;
       /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -59,9 +59,8 @@ export type SweepStep =
   /** Polls have read all changes made during this sweep, so that the sweep can now prove keys absent. */
   | { readonly kind: 'polled' }
   /**
-   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span` is the begin and the end, on the
-   * list's logical clock, of the newest read by a sweep of this process. If there is none yet, it is the span of a read that begins and
-   * ends now.
+   * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
+   * logical clock, of the newest read by a sweep of this process, or of an empty read now if there is none.
    */
   | {
       readonly kind: 'absent';
@@ -102,10 +101,7 @@ export interface SweepPace {
    * Evaluated again before each wait.
    */
   readonly intervalMs: number;
-  /**
-   * Returns the minimum average time per request of a sweep, in ms. The next sweep begins later if requests were faster. Default: 0; only
-   * the quota's lane limits sweeps.
-   */
+  /** Returns the minimum average time per request of a sweep, in ms. The next sweep begins later if requests were faster. Default: 0. */
   readonly spacingMs?: () => number;
   /** Each emission ends the wait for the next sweep. Default: never emits. */
   readonly startNow$?: Observable<unknown>;
@@ -128,8 +124,8 @@ export interface DeletionRules {
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
   /**
-   * Called in a sweep with missing keys if the API has seemed to cap the list for at least `proofMs`. A capped list has more records than
-   * the `total` that the API reports and serves.
+   * Called in a sweep with missing keys if the API has seemed to cap the list at `total`, although it has more records, for at least
+   * `proofMs`.
    */
   readonly onCut?: (total: number) => void;
 }
@@ -141,8 +137,8 @@ export interface SweepsOptions extends MissingKeysOptions {
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
   /**
-   * Must have exactly one page slot (capacity for one page). A sweep emits a step, such as a page or a proven deletion, only once the step
-   * before it has been stored and so has freed the slot.
+   * Must have exactly one page slot (capacity for one page). A step of a sweep holds the slot until the step is stored, and only then the
+   * next step is emitted.
    */
   readonly pageSlots: PageSlots;
   /**
@@ -169,9 +165,8 @@ interface FirstRequest {
 }
 
 /**
- * Number of unsuccessful sweeps in a row after which the maximum wait for the next sweep stops growing. A sweep is unsuccessful if it tried
- * to prove missing keys absent and proved none. While missing keys wait for proof, the wait is at most `proofMs` after the first such
- * sweep, and 2, 4 and 8 times `proofMs` after the second, third and fourth.
+ * Number of unsuccessful sweeps in a row after which the maximum wait for the next sweep stops growing. A sweep is unsuccessful if it
+ * proves none of its missing keys absent. The maximum is `proofMs` after the first such sweep, and 8 times `proofMs` after the fourth.
  */
 const MAX_IN_VAIN = 4;
 
@@ -179,12 +174,11 @@ const MAX_IN_VAIN = 4;
  * Sweeps a list repeatedly (reads it from beginning to end) and detects deleted records. Never completes. After a failure, a new
  * subscription resumes from `progress`.
  *
- * Keys that are newly missing in a sweep are first compared with the deletion limit (`deletion-limit.ts`): if many records go missing at
- * once, an error of the API is more likely than as many deletions. Missing keys within the limit are then proven absent:
+ * Newly missing keys are first compared with the deletion limit (`deletion-limit.ts`): if many records go missing at once, an error of the
+ * API is more likely than as many deletions. Missing keys within the limit are then proven absent:
  *
- * - If single records can be requested, two requests for the record of the key prove it absent. They have to be at least `proofMs` apart
- *   and find no record, and no read may have shown the record in between.
- * - Otherwise sweeps alone prove that keys are absent: see `deletedUnlessSeenSince`.
+ * - If single records can be requested: by two requests, at least `proofMs` apart, that find no record, if no read shows it in between.
+ * - Otherwise by sweeps alone: see `deletedUnlessSeenSince`.
  *
  * The keys in the emitted steps are only candidates for deletion. Later stages drop those whose records were seen in the meantime.
  */
@@ -193,29 +187,29 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
 }
 
 /**
- * Runs the sweeps (recurring full scans) of one list, and holds their state that is not stored. The stored `phase` decides what comes next:
- * `reading` emits the pages of a scan, `removing` proves missing keys absent and ends the sweep, `done` waits for the next sweep.
+ * Runs the sweeps (recurring full scans) of one list. The stored `phase` decides what comes next: `reading` emits the pages of a scan,
+ * `removing` proves missing keys absent and ends the sweep, `done` waits for the next sweep.
  */
 class Sweeper {
   readonly #options: SweepsOptions;
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
   /**
-   * Completes once all steps that this sweeper has emitted are stored. To find out, it acquires the page slot, which each step holds until
-   * it is stored, and releases it at once.
+   * Completes once all steps that this sweeper has emitted are stored. It acquires and releases the page slot, which each step holds until
+   * it is stored.
    */
   readonly #stepsDone$: Observable<never>;
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
   /**
-   * Number of missing keys that wait for a proof by further sweeps, without those whose deletion is held back. 0 until the sweep has tried
-   * to prove keys absent; always 0 if single records can be requested.
+   * Number of missing keys that wait for a proof by further sweeps, without those whose deletion is held back. Always 0 if single records
+   * can be requested.
    */
   #waiting = 0;
   /**
-   * Number of sweeps in a row that tried to prove missing keys absent and proved none, up to {@link MAX_IN_VAIN}. Sweeps that did not try,
-   * for example because no key was missing, leave it unchanged.
+   * Number of sweeps in a row that tried to prove missing keys absent and proved none, up to {@link MAX_IN_VAIN}. Other sweeps leave it
+   * unchanged.
    */
   #inVain = 0;
   /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
@@ -256,10 +250,7 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /**
-   * Subscribes to `step$`, which emits the next step, once the sweep's only page slot (capacity to process one page) is free. The slot
-   * becomes free when the previous step has been stored.
-   */
+  /** Emits the step of `step$` once the only page slot (capacity for one page) is free, because the previous step has been stored. */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
@@ -340,9 +331,8 @@ class Sweeper {
   }
 
   /**
-   * Emits the missing keys (known keys that the sweep did not find) that this and earlier sweeps prove deleted. The other missing keys are
-   * left to the next sweep. Used for a list whose records can't be requested singly. If the sweep proves nothing without polls, this
-   * function first waits until polls have read all changes that were made during the sweep.
+   * Emits the missing keys that this and earlier sweeps prove deleted, for a list whose records can't be requested singly. If the proof
+   * depends on polls, first waits until polls have read all changes made during the sweep.
    */
   *#proveBySweeps(): Generator<Observable<SweepStep>, void> {
     const { pollsCompleted$ = EMPTY, emptySpan, records, deletions } = this.#options;
@@ -370,9 +360,8 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key twice, at least `proofMs` apart. The second request is sent only if the key is still missing.
-   * The wait before the second requests is shortened if the next sweep becomes due, but not below the time that this sweep has taken so
-   * far. Keys for which the second request would then be too early are left to the next sweep.
+   * Requests the record of each missing key twice, at least `proofMs` apart; the second time only if the key is still missing. Keys for
+   * which it is too early for the second request when the next sweep is due may be left to that sweep.
    */
   *#requestMissing({ request }: SingleReads): Generator<Observable<SweepStep>, void> {
     const requestOne = (key: string, since: number, again: boolean) =>
@@ -408,8 +397,8 @@ class Sweeper {
   }
 
   /**
-   * Returns the first of the two requests that prove the record of a missing key deleted. Undefined if this process has not sent it, or if
-   * a read has shown the key since.
+   * Returns the first of the two requests that prove a missing key deleted. Undefined if this process has not sent it, or a read has shown
+   * the key since.
    */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);

@@ -15,21 +15,18 @@ export type WorkOutcome = 'answered' | 'failed' | 'free';
 const MIN_SAMPLES = 10;
 /**
  * Number of newest latencies that are retained for the estimate even if they are older than the quota's window. If it is too small, all of
- * them may be those of slow responses, and the minimum latency is overestimated.
+ * them may be long, and the minimum latency is overestimated.
  */
 const MAX_SAMPLES = 100;
 /**
- * Factor of the safety margin in the estimate of the minimum latency, because even the shortest measured latency may exceed the true
- * minimum. The estimate is the shortest latency, less this factor times the difference between the mean and the shortest latency. The
- * factor is larger with fewer than {@link MAX_SAMPLES} latencies. If it is too small, the server may count more requests than allowed. If
- * it is too large, quota is left unused.
+ * Safety margin in the estimate of the minimum latency, as a multiple of the difference between the mean and the shortest latency. If it is
+ * too small, the server may count more requests than allowed. If it is too large, quota is left unused.
  */
 const LATENCY_MARGIN = 2;
 
 /**
- * Maximum number of checks per window whether a request in flight has ended. Its start may cease to count against the quota as soon as its
- * response arrives, if responses take about as long as the window, or longer. With shorter responses the value does not matter. Too large:
- * needless timers. Too small: requests of other buckets that wait for this one start late.
+ * Maximum number of checks per window whether a request in flight has ended. Matters only if responses take about as long as the window, or
+ * longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -39,18 +36,18 @@ const IN_FLIGHT_CHECKS = 10;
  * A server counts a request for `windowMs` from its arrival. The time of the arrival is not known here, so a start counts until `windowMs`
  * after the latest possible arrival of its request:
  *
- * - For a request in flight: not known yet, so its start counts at all times.
- * - For a request that failed or was given up: `lateMs` after its end. The request may still be on its way to the server for that time.
+ * - For a request in flight: not known yet, so its start counts.
+ * - For a request that failed or was given up: `lateMs` after its end, because it may still be on its way to the server.
  * - For an answered request: `end`, when the response arrived. Once a request that was sent after this `end` has been answered as well, the
  *   latest possible arrival is the earlier time `end - early`.
  *
  * `early` is a lower bound of the time from a request's arrival at the server to the arrival of its response here:
  *
  * - The formula is `early = max(0, least - margin * (mean - least))`. With fewer than `MIN_SAMPLES` responses, `early` is 0.
- * - `least` is the shortest and `mean` the average latency of the responses of the last window. If the window has fewer than
- *   `MAX_SAMPLES` responses, the latencies of the last `MAX_SAMPLES` are used.
- * - The margin is needed because latencies that vary a lot may all be above the true minimum. `margin` is `LATENCY_MARGIN` for
- *   `MAX_SAMPLES` or more responses, and larger for fewer: 20 for 10 responses.
+ * - `least` is the shortest and `mean` the average latency of the responses of the last window, or of the last `MAX_SAMPLES` responses if
+ *   the window has fewer.
+ * - `margin` is `LATENCY_MARGIN` for `MAX_SAMPLES` or more responses, and larger for fewer. Latencies that vary a lot may all be above the
+ *   true minimum.
  *
  * Why the server never counts too many requests: consider two requests. The second one starts as soon as the start of the first has ceased
  * to count, `windowMs` after `end - early`. Let
@@ -64,13 +61,13 @@ const IN_FLIGHT_CHECKS = 10;
  *
  * - *Responses take long, and their latency changes*: `early` is at most the latency of the first request, `there + back`. So the arrivals
  *   are at least `windowMs - (there - there')` apart. For the difference `there - there'`, `windowMs` needs headroom.
- * - *Some requests take long to reach the server* (the network stalls, a connection is being made, the process was paused): the delay of
- *   the first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request. `early`
- *   does not exceed it once one undisturbed request within the window has been answered. As a whole burst of requests may be disturbed, a
- *   start counts from `end - early` only after a request that was sent after its `end` has been answered.
+ * - *Some requests take long to reach the server* (the network stalls, for example): this delay of the first request makes its `end` later,
+ *   too. `there' + back` is the latency of an undisturbed request, which `early` does not exceed once one undisturbed request within the
+ *   window has been answered. As a whole burst may be disturbed, a start counts from `end - early` only after a request that was sent after
+ *   its `end` has been answered.
  * - *All measured requests took long to reach the server, and then they become fast*: until a response shows the change, starts are granted
  *   too early, by as much as the way to the server has become shorter. One response is enough: `early` is computed whenever it is needed,
- *   so all starts count for longer at once. The same holds for a server that becomes faster while the network stalls.
+ *   so all starts count for longer at once.
  *
  * Because `early` may decrease at any time, a start is retained for one window after the end of its request, even if it has ceased to
  * count.
@@ -87,16 +84,15 @@ export class StartLog {
   /** Monotonic queue over `#measured`: the requests with a lower latency than all later ones. The first has the lowest latency of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
   /**
-   * Request starts that count for one window from a fixed time, which does not depend on measured latencies: those of requests without a
-   * valid latency, such as failed ones, and those added by {@link StartLog.add}.
+   * Request starts that count for one window from a fixed time, whatever the latencies are: those of failed requests, for example, and
+   * those added by {@link StartLog.add}.
    */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Time in ms at which the newest of the answered requests was sent. For a response that arrived by this time, a request sent after it has
-   * been answered as well, so its start counts for one window from `end - early` ({@link StartLog}). The start of any other answered
-   * request counts from `end`, when its response arrived.
+   * Time in ms at which the newest of the answered requests was sent. If a response arrived by this time, the start of its request counts
+   * for one window from `end - early` ({@link StartLog}). The start of any other answered request counts from `end`.
    */
   #confirmedUntil = -Infinity;
 
@@ -116,8 +112,7 @@ export class StartLog {
 
   /**
    * Adds the start of a request that is sent at `at` (ms). Returns a function to be called when the request ends, with the time and the
-   * outcome. The outcome `free`, a request that the server did not count, removes the start. Only the duration of an `answered` request is
-   * used as a latency.
+   * outcome. The outcome `free`, a request that the server did not count, removes the start.
    */
   begin(at: number): (end: number, outcome: WorkOutcome) => void {
     const start = { at };

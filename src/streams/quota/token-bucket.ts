@@ -37,12 +37,11 @@ export interface TokenBucketOptions {
    */
   readonly starts?: readonly number[];
   /**
-   * Called when the quota grants a start, before the waiting value is emitted or the waiting work begins. `at` is the time of the start, in
-   * ms. It can be stored and passed to a later bucket in `starts`.
+   * Called with the time (ms) when the quota grants a start, before the waiting value is emitted or the waiting work begins. The time can
+   * be stored and passed to a later bucket in `starts`.
    *
-   * The returned function is for work run with {@link during}. It is called when the work ends, with the time of the end in ms.
-   * `isAnswered` is false if the request failed or was given up, as it may still arrive at the server. A failure that the server does not
-   * count against the quota counts as answered.
+   * The returned function is called with the time (ms) when work run with {@link during} ends. `isAnswered` is false if the request failed
+   * or was given up, unless the server does not count it.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
@@ -54,13 +53,13 @@ export interface TokenBucketOptions {
 /** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
 export interface Gate {
   /**
-   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. If that time is
-   * not later than `now`, the gate is open. Infinity means that the gate stays closed until {@link opened$} emits.
+   * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. A time up to
+   * `now` means that the gate is open, Infinity that it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
   /**
-   * Called when requests wait and no timer can tell when one of them may start, usually because {@link opensAt} returns Infinity for all of
-   * their lanes. The gate should then do what is needed to open, such as declare the requests.
+   * Called when requests wait and no timer can tell when one of them may start, usually because {@link opensAt} returns Infinity. The gate
+   * should then do what is needed to open, such as declare the requests.
    */
   want(): void;
   /** Emits when a start may be allowed earlier than {@link opensAt} last returned. The caller then calls {@link opensAt} again. */
@@ -70,14 +69,13 @@ export interface Gate {
 /** Options of a lane (stream of requests) of a {@link TokenBucket}. */
 export interface LaneOptions {
   /**
-   * Rank of the lane. Among the lanes with a waiting request that may start, the one with the lowest rank is served first. Default 0.
-   * Requests that use the {@link TokenBucket} itself as their limit, and not a lane of it, have the rank 0, too.
+   * Rank of the lane. Among the lanes with a waiting request that may start, the one with the lowest rank is served first. Default 0, which
+   * is also the rank of the {@link TokenBucket} itself.
    */
   readonly rank?: number;
   /**
-   * Maximum number of requests of this lane that may start within any period of `windowMs`, so that tokens are left for other lanes. Either
-   * an integer from 1 to the capacity, or a function that returns this number. The function is called whenever the lane waits; a result
-   * below 1 is replaced by 1. Default the capacity.
+   * Maximum number of requests of this lane that may start within any period of `windowMs`. Either an integer from 1 to the capacity, or a
+   * function that returns this number and is called whenever the lane waits; a result below 1 counts as 1. Default the capacity.
    */
   readonly share?: number | (() => number);
 }
@@ -85,25 +83,20 @@ export interface LaneOptions {
 /** Operator that delays the values of a stream as the quota requires. Its type fits into pipes of any value type. */
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
-  /**
-   * Implements {@link during} for this limit: subscribes to `work` when the quota allows a start. The start counts against the quota while
-   * `work` runs, and then for about one window; {@link during} says exactly how long. If this function is undefined, a start counts for one
-   * window from the beginning of `work`.
-   */
+  /** Implements {@link during} for this limit. If undefined, a start counts for one window from the beginning of `work`. */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
 
 /**
  * Waits until `limit` allows a request to start, then subscribes to `work`, which sends the request. Emits what `work` emits.
  *
- * The start counts against the quota while `work` runs, because it is not known when the request arrives at the server. When `work` has
- * ended, the start counts for one more quota window (`windowMs`), which begins:
+ * The start counts against the quota while `work` runs, and then for one more quota window (`windowMs`), which begins:
  *
  * - if `work` completed: at its end, or earlier by at most the estimated minimum latency;
  * - if `work` failed or was unsubscribed: `lateMs` (an option of the token bucket) after its end.
  *
- * If the server does not count the request, the start stops counting when `work` ends. If `limit` has no {@link Limit.during}, none of this
- * applies: the start counts for one quota window from the beginning of `work`.
+ * If the server does not count the request, the start stops counting when `work` ends. If `limit` has no {@link Limit.during}, the start
+ * counts for one quota window from the beginning of `work`.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -124,26 +117,25 @@ export interface LaneLimit extends Limit {
 /** A lane for requests that count against several quotas: it can take a token of its bucket and of others at the same moment. */
 export interface SharedLane extends LaneLimit, SharedLimit {
   /**
-   * Returns a limit whose requests need a token from this lane and from each lane in `others` (lanes of other buckets). A request starts
-   * when all of them allow it, and takes all tokens at the same moment, so that no request holds one token while it waits for another. This
-   * lane's bucket decides in which order the requests start.
+   * Returns a limit whose requests need a token from this lane and from each lane in `others` (lanes of other buckets), and take all tokens
+   * at the same moment. This lane's bucket decides in which order the requests start.
    */
   together(others: readonly SharedLimit[]): Limit;
 }
 
 /**
- * Access to a lane (a stream of requests with its own share of a quota) for requests that count against several quotas. Such a request
- * waits in the lane of another {@link TokenBucket}, and needs a token of this lane as well.
+ * Access to a lane (a stream of requests with its own share of a quota) for requests that wait in a lane of another {@link TokenBucket},
+ * and need a token of this lane as well.
  */
 export interface SharedLimit {
   /**
-   * Returns the earliest time, in ms, at which the lane may start a request, as estimated at time `now`. Infinity while the lane's bucket
-   * permits no start, because its gate (a condition in addition to the quota) is closed.
+   * Returns the earliest time, in ms, at which the lane may start a request, as estimated at time `now`. Infinity while the gate of the
+   * lane's bucket is closed.
    */
   opensAt(now: number): number;
   /**
-   * Asks the gate of this lane's bucket (a condition for request starts in addition to the quota) to open. Called while the gate is closed
-   * and a request in the queue of another bucket also needs a token of this lane.
+   * Asks the gate of this lane's bucket to open. Called while the gate is closed and a request in the queue of another bucket needs a token
+   * of this lane.
    */
   want(): void;
   /** Takes a token (the right to start one request) at `at`, in ms. The caller calls the returned function when the request ends. */
@@ -157,8 +149,8 @@ type EndWork = (outcome: WorkOutcome) => void;
 export const COSTS_NOTHING = 'costsNothing';
 
 /**
- * Rate limit of one quota. Used as a {@link Limit} itself it has rank 0, and it creates further limits, called lanes, each with its own
- * rank. All use the tokens of this bucket; among the waiting requests that may start, those with the lowest rank come first.
+ * Rate limit of one quota: a {@link Limit} with rank 0, which creates further limits, called lanes, each with its own rank. All use the
+ * tokens of this bucket; waiting requests with the lowest rank come first.
  */
 export interface TokenBucket extends Limit {
   /**
@@ -176,21 +168,16 @@ export interface TokenBucket extends Limit {
 /**
  * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
- * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost twice
- * `capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`.
- *
- * The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. Starts that the bucket did
- * not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
- * unknown.
- *
- * Create one bucket per quota and share it. All pipes through it, and all resubscriptions (`retry`!), use the same tokens. The lane with
- * the lowest rank is served first, and within a lane first come, first served. Values keep their order within a pipe. An error of the
- * source is emitted before the values that still wait.
- *
- * A server counts when requests arrive, not when they start. For work that is run with {@link during}, a token becomes available `windowMs`
- * after the latest time at which the request can have arrived, so that the limit holds for arrivals, too. This assumes that no request
- * arrives later than `lateMs` after it was given up. For values in a pipe, the bucket knows only the starts. Leave headroom in both cases:
- * requests differ in how long they take to the server, and the limit is as exact as the scheduler's clock.
+ * - A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost twice
+ *   `capacity` starts within a window.)
+ * - Create one bucket per quota and share it. All pipes through it, and all resubscriptions (`retry`!), use the same tokens.
+ * - The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. The lane with the lowest
+ *   rank is served first, and within a lane first come, first served.
+ * - Starts before the bucket was created, and those of other processes, count against the capacity only, because their lane is unknown.
+ * - Values keep their order within a pipe. An error of the source is emitted before the values that still wait.
+ * - A server counts when requests arrive, not when they start. For work that is run with {@link during}, the limit holds for arrivals, too,
+ *   if no request arrives later than `lateMs` after it was given up. For values in a pipe, the bucket knows only the starts.
+ * - Leave headroom: requests differ in how long they take to the server, and the limit is as exact as the scheduler's clock.
  *
  * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -289,10 +276,10 @@ class Bucket {
   }
 
   /**
-   * Returns the waiting request of `lane` that may start first: its index in the lane's queue, and the earliest time of its start. All
-   * times are in ms. If none may start, the time is Infinity.
+   * Returns the waiting request of `lane` that may start first: its index in the lane's queue, and the earliest time of its start in ms;
+   * Infinity if none may start.
    *
-   * @param opens Time from which the bucket has a token.
+   * @param opens Time from which the bucket has a token, in ms.
    */
   #firstOf(lane: Lane, now: number, opens: number) {
     const at = this.#startsAt(lane, now, opens);
@@ -338,8 +325,8 @@ class Bucket {
   }
 
   /**
-   * Returns an observable that waits until `lane` and all of `others` (lanes of further quotas) allow a start, then calls `take` with the
-   * time of the start, in ms, emits its result and completes.
+   * Returns an observable that waits until `lane` and all of `others` (lanes of other buckets) allow a start, then calls `take` with the
+   * time of the start in ms, and emits its result.
    */
   #token<T>(
     lane: Lane,
@@ -419,11 +406,7 @@ class Bucket {
   }
 }
 
-/**
- * Asks closed gates of other buckets to open, if requests in the queues of the lanes `waiting` need them. A gate is a condition for request
- * starts in addition to a bucket's quota. A request that counts against several quotas needs a token of a lane in the bucket of each of
- * them, and each of these buckets may have a closed gate.
- */
+/** Asks closed gates of other buckets to open, if requests in the queues of the lanes `waiting` need tokens of these buckets, too. */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {
@@ -462,8 +445,8 @@ function requireInteger(name: string, value: number, most: number): void {
 }
 
 /**
- * Returns a limit that applies the limit `usual` until `haste$` emits, and the limit `hurried` from then on. A request that still waits for
- * a start in `usual` when `haste$` emits waits in `hurried` instead. Work that has started in `usual` continues to count there.
+ * Returns a limit that applies the limit `usual` until `haste$` emits, and the limit `hurried` from then on. A request that still waits in
+ * `usual` then waits in `hurried` instead. Work that has started in `usual` continues to count there.
  *
  * @param haste$ Emits when work becomes urgent. If work is urgent already, it emits on subscription.
  */

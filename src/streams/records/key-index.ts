@@ -8,8 +8,7 @@ interface Hash {
 }
 
 /**
- * Index of record keys, in the order in which they were added. It stores 64-bit hashes of the keys, so that a key can be added from its
- * bytes without creating a string.
+ * Index of record keys, in the order in which they were added. It stores only 64-bit hashes of the keys.
  *
  * Two different keys with equal hashes, which is extremely unlikely, count as one: `size` is then too small, never too large.
  */

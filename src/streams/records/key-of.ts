@@ -9,9 +9,9 @@ const MAX_KEY_BYTES = 1_000;
 export type KeyOf = (record: JsonValue) => string | undefined;
 
 /**
- * Creates the function that returns the key of a record, made of the values of one or more fields. The values must be integers or non-empty
- * strings without lone surrogates. A single value is used as its text; several are joined by `|` (with `\` before each `|` or `\` within a
- * value). A record has no key if a field is missing or has another value, or if the key is longer than 1,000 bytes of UTF-8.
+ * Creates the function that returns the key of a record, made of the values of one or more fields. Several values are joined by `|` (with
+ * `\` before each `|` or `\` within a value). A record has no key if a value is not an integer or a non-empty string, or if the key is
+ * longer than 1,000 bytes of UTF-8.
  */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {

@@ -82,9 +82,8 @@ export interface RecordBytes {
 }
 
 /**
- * Data about a record that its {@link PageRecord} stores itself. If the record belongs to a run (adjacent records that are recognized
- * together by their bytes), most of its data is stored in the run, and only what was computed later, such as the parsed JSON, is stored
- * here.
+ * Data that a {@link PageRecord} stores itself. For a record of a run (adjacent records that are recognized together), these are only data
+ * that were computed later, such as the parsed JSON.
  */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
@@ -98,8 +97,8 @@ interface OwnFacts extends RecordFacts {
 /**
  * One element of a page, from the decoding of the response until its Kafka transaction is committed.
  *
- * A record refers to the bytes in which it was received, and is parsed only on access to `json`. If all records were parsed and lived as
- * long as their page, garbage collection would cost about as much as parsing.
+ * A record refers to the bytes in which it was received, and is parsed only on access to `json`: parsed records that live as long as their
+ * page make garbage collection expensive.
  */
 export class PageRecord {
   readonly #run: PageRun | undefined;
@@ -170,8 +169,8 @@ export class PageRecord {
   }
 
   /**
-   * Digest of the record's bytes. For a record that was recognized as part of a run it is computed on the first access. For any other
-   * record it is undefined unless the decoder or {@link PageRecord.withDigest} computed it.
+   * Digest of the record's bytes. Undefined unless the record is part of a run, or the decoder or {@link PageRecord.withDigest} computed
+   * the digest.
    */
   get digest(): PayloadDigest | undefined {
     if (!this.#member) return this.#own?.digest;
@@ -192,8 +191,7 @@ export class PageRecord {
   }
 
   /**
-   * Reader for the record's modification and creation time. It gets a time from the record's JSON if it is not known yet. If there is no
-   * reader, unknown times count as null.
+   * Reads the record's modification and creation time from its JSON if they are not known yet. If undefined, unknown times count as null.
    */
   get stamps(): Stamps | undefined {
     return this.#run ? this.#run.stamps : this.#own?.stamps;
@@ -215,8 +213,8 @@ export class PageRecord {
   }
 
   /**
-   * Returns a copy of the record in which `image` is the record's encoded content. The copy is a single record, even if this record is part
-   * of a run (adjacent records that are recognized together).
+   * Returns a copy of the record with `image` as its encoded content. The copy is not part of a run (adjacent records that are recognized
+   * together).
    */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest, stamps } = this;
@@ -227,8 +225,8 @@ export class PageRecord {
   }
 
   /**
-   * Returns a copy of the record with the given bytes and their digest. The copy is a single record, even if this record is part of a run
-   * (adjacent records that are recognized together).
+   * Returns a copy of the record with the given bytes and their digest. The copy is not part of a run (adjacent records recognized
+   * together).
    */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt, stamps } = this;
@@ -261,10 +259,7 @@ export class PageRun {
   readonly page: Body;
   /** Index in the response body `page` of the first byte of the run's first record. */
   readonly from: number;
-  /**
-   * Reader that gets the records' creation times from their JSON. If undefined, the records of the run have no creation time (null). Their
-   * modification times are in `run`.
-   */
+  /** Reads the records' creation times from their JSON. If undefined, the records of the run have no creation time (null). */
   readonly stamps: Stamps | undefined;
 
   constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {

@@ -43,9 +43,8 @@ export interface PersonalFields {
  *
  * - A personal field that is an array: `drop` drops the array as a whole, `mask` and `hmac` replace each of its elements.
  * - A personal field that is an object is dropped or replaced as a whole, so that its field names are hidden, too.
- * - A value on a path that is neither an object nor an array, such as a string where an object was expected, is hidden as if it were the
- *   personal field. If several paths lead through the value, the strictest method is used: `drop` before `mask` before `hmac`. If such a
- *   value is an element of an array, `drop` replaces it by null, so that the array keeps its length.
+ * - A value on a path that is neither an object nor an array is hidden as if it were the personal field. If several paths lead through the
+ *   value, the strictest method is used: `drop` before `mask` before `hmac`.
  *
  * The HMAC is HMAC-SHA-256 of the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
  * not part of it: equal values have equal hashes across fields and lists.
@@ -122,6 +121,7 @@ function hide(
   if (node.way === 'drop') return undefined;
   if (value === null) return null;
   if (Array.isArray(value) && nested < MAX_NESTED) {
+    // A dropped element becomes null, so that the array keeps its length.
     const elements = value.map((each) => hide(each, node, means, nested + 1) ?? null);
     return elements.every((each, place) => each === value[place]) ? value : elements;
   }

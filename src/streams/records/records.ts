@@ -57,8 +57,8 @@ export interface SplitPage extends SplitRecords {
 }
 
 /**
- * Separates the records of a page that can be published from those that are rejected. Runs (adjacent records that were recognized as a
- * unit) are returned as runs. But if any record of the page has no key, or two have the same key, all records are returned singly.
+ * Separates the records of a page that can be published from those that are rejected. Runs (adjacent records that were recognized together)
+ * are returned as runs, unless a record of the page has no key, or two have the same key.
  *
  * @param volatile Fields to ignore when records with the same key are compared: see {@link splitRecords}.
  */
@@ -73,8 +73,8 @@ export function splitPageRecords(records: PageRecords, volatile?: VolatileFields
 }
 
 /**
- * Separates records that can be published from rejects, in page order. If several records have the same key, the first is published. Each
- * later one is dropped if it equals the first except for volatile fields, and is rejected otherwise.
+ * Separates records that can be published from rejects, in page order. Of several records with the same key, the first is published. The
+ * others are dropped if they equal the first except for volatile fields, and rejected otherwise.
  */
 export function splitRecords(
   records: readonly PageRecord[],
@@ -103,8 +103,8 @@ export function splitRecords(
 }
 
 /**
- * Determines the keys of records given as parsed JSON, and separates the records that can be published from the rejects. Without `stamps`,
- * the records have no modification and creation times.
+ * Determines the keys of parsed records, and separates the records that can be published from the rejects. Without `stamps`, the records
+ * have no modification and creation times.
  */
 export function keyRecords(
   data: readonly JsonValue[],
@@ -128,8 +128,8 @@ function rejectOf({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
 export type RejectFilter = (record: RejectedRecord) => boolean;
 
 /**
- * Creates the filter for the rejects of one page (records that can't be published). It passes a reject unless an equal one was passed
- * before, or is known from an earlier read. Two rejects are equal if their reasons and contents are.
+ * Creates the filter for the rejects of one page (records that can't be published). It passes a reject unless one with equal reason and
+ * content was passed before, or is known from an earlier read.
  *
  * @param isKnown Whether a reject with this digest was reported in an earlier read. Default: none was.
  * @param volatile Fields that are ignored when contents are compared.
@@ -165,21 +165,17 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * A candidate for the key fields is suitable ({@link chooseKeyFields}) if at most this fraction of the page's records have no key with it.
- * Records without a key become dead letters.
+ * Largest fraction of a page's records that may have no key with a suitable candidate for the key fields. Records without a key become dead
+ * letters.
  */
 const A_FEW = 1 / 10;
-/**
- * Second limit, for a page on which no candidate for the key fields is suitable by `A_FEW`: the first candidate is then chosen with which
- * at most this fraction of the page's records have no key.
- */
+/** Largest fraction of a page's records that may have no key if no candidate for the key fields is suitable by `A_FEW`. */
 const MOST = 1 / 5;
 
 /**
- * Chooses the key fields of a list with several candidates, from the elements of a page. A candidate (one field or several) is suitable if
- * at least nine tenths of the JSON objects have a key with it, and no two objects with the same key differ. The result is the first
- * suitable candidate. If there is none, four fifths of the objects suffice. If no candidate meets this limit either, the result has the
- * names of all fields instead. Undefined for a page without JSON objects.
+ * Chooses the key fields of a list with several candidates (each one field or several), from the elements of a page. Returns the first
+ * candidate with which at least nine tenths of the JSON objects, or else four fifths, have a key, and no two objects with the same key
+ * differ. If there is none, returns the names of all fields instead. Undefined for a page without JSON objects.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],

@@ -54,21 +54,21 @@ export class Stamps {
   }
 
   /**
-   * Returns a transcoded record's modification time in epoch ms; null if it has none. If times are in ISO 8601, it is read from `instants`,
-   * which begins with the times of the fields in {@link wanted}, in the same order; otherwise from `fields`.
+   * Returns a transcoded record's modification time in epoch ms; null if it has none. Times in ISO 8601 are taken from `instants`, others
+   * from `fields`.
    */
   updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.updatedAt(fields);
     for (let nth = 0; nth < this.#updated.length; nth++) {
-      const time = instants[nth]!;
+      const time = instants[nth]!; // in the order of the fields in `wanted`
       if (time !== null) return time;
     }
     return null;
   }
 
   /**
-   * Returns a transcoded record's creation time in epoch ms; null if it has none. If times are in ISO 8601, it is read from `instants`,
-   * which begins with the times of the fields in {@link wanted}, in the same order; otherwise from `fields`.
+   * Returns a transcoded record's creation time in epoch ms; null if it has none. A time in ISO 8601 is taken from `instants`, another from
+   * `fields`.
    */
   createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
     if (!this.#format.isIso) return this.createdAt(fields);
@@ -76,8 +76,8 @@ export class Stamps {
   }
 
   /**
-   * Returns a record's modification time as text, for comparisons: the values of all fields that may contain it, as canonical JSON. Equal
-   * texts mean an unchanged modification time.
+   * Returns the values of all fields that may contain the record's modification time, as canonical JSON. Equal texts mean an unchanged
+   * time.
    */
   updatedText(json: JsonValue): string {
     return canonicalJson(this.#updated.map((field) => valueOf(json, field) ?? null));

@@ -18,7 +18,6 @@ export interface VolatileFields {
  *
  * - If a value on the path is an array, the rest of the pointer applies to each of its elements.
  * - The value at the end of a pointer is ignored, whatever it is. So a record with null there equals one without the field.
- * - A value on the path that is neither an object nor an array is compared as usual.
  */
 export function volatileFields(pointers: readonly string[]): VolatileFields {
   const root: Node = new Map();
@@ -41,8 +40,8 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
 }
 
 /**
- * Node in the tree of the JSON Pointers of all volatile fields: its child nodes by field name. An entry {@link END} marks the end of a
- * pointer, so that the value at this node is a volatile field.
+ * Node in the tree of the JSON Pointers of all volatile fields: its child nodes by field name, and an entry {@link END} if a pointer ends
+ * here.
  */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
