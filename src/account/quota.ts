@@ -183,9 +183,11 @@ export class Quota {
 
 /** Returns one time for each request, newest first; only the newest `most` times if there are more. */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
-  return requests
-    .toSorted((a, b) => b.at - a.at)
-    .flatMap(({ at, count }) => Array.from({ length: Math.min(count, most) }, () => at))
-    // More requests than the quota's capacity make no difference.
-    .slice(0, most);
+  return (
+    requests
+      .toSorted((a, b) => b.at - a.at)
+      .flatMap(({ at, count }) => Array.from({ length: Math.min(count, most) }, () => at))
+      // More requests than the quota's capacity make no difference.
+      .slice(0, most)
+  );
 }
