@@ -43,6 +43,10 @@ export function metrics(options: MetricsOptions) {
   const levels = new Map<string, ReadingLevel | null>();
   /** Lists whose current sweep (full scan) has detected more deletions than `DELETE_LIMIT_PERCENT` allows to publish. */
   const held = new Set<string>();
+  /** Lists whose newest attempt to read them has failed. */
+  const failed = new Set<string>();
+  /** Number of published records by list, as last set. */
+  const images = new Map<string, number>();
 
   const { add, set, observe } = new Recorder(registry, options, {
     quotaUsed: () =>
@@ -64,6 +68,15 @@ export function metrics(options: MetricsOptions) {
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });
     set('lastScan', { resource, lane }, wallClock() / 1_000);
+  };
+  // Both are called for each page, and setting a gauge costs more than looking whether its value is new.
+  const setImages = (resource: string, known: number) => {
+    if (images.get(resource) === known) return;
+    if (isKnown(resource)) images.set(resource, known);
+    set('images', { resource }, known);
+  };
+  const setRead = (resource: string) => {
+    if (failed.delete(resource)) set('failed', { resource }, 0);
   };
   const setLevel = (resource: string, level: ReadingLevel | null) => {
     if (levels.get(resource) === level || !isKnown(resource)) return;
@@ -91,8 +104,8 @@ export function metrics(options: MetricsOptions) {
     onReady: ({ resource }) => add('openings', { resource }),
     onTakenOver: ({ resource }) => add('takeovers', { resource }),
     onEmpty: ({ resource }) => {
-      set('images', { resource }, 0);
-      set('failed', { resource }, 0);
+      setImages(resource, 0);
+      setRead(resource);
       scanned(resource, 'first-read');
     },
     onSchema: ({ resource, schemaId }) => {
@@ -120,6 +133,7 @@ export function metrics(options: MetricsOptions) {
     onRefused: ({ resource }) => add('refused', { resource }),
     onFailed: ({ resource, error }) => {
       add('failures', { resource, code: codeOf(error) });
+      if (isKnown(resource)) failed.add(resource);
       set('failed', { resource }, 1);
     },
     onCommitted: ({ resource, outcome, elapsedMs, messages }) => {
@@ -142,8 +156,8 @@ export function metrics(options: MetricsOptions) {
       for (const { change } of statusChanges) {
         add('statusChanges', { resource, subject: change.subject, field: change.field });
       }
-      set('images', { resource }, known);
-      set('failed', { resource }, 0);
+      setImages(resource, known);
+      setRead(resource);
       if (completes) scanned(resource, lane);
     },
     onProgress: ({ resource, read, total, done }) => {

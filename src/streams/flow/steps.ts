@@ -1,5 +1,4 @@
-import { catchError, defer, map, of, switchMap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { Observable } from 'rxjs';
 
 /**
  * Sequential work that waits for Observables, as an async function waits for promises. Unlike a promise, an Observable keeps to the
@@ -7,28 +6,44 @@ import type { Observable } from 'rxjs';
  */
 export type Steps<T> = Generator<Observable<unknown>, T, unknown>;
 
-/** Returns the value that an Observable emits, or throws its error. To be called with `yield*` in the work passed to {@link inSteps}. */
+/** Returns the last value that an Observable emits, or throws its error. To be called with `yield*` in the work passed to {@link inSteps}. */
 export function* waitFor<T>(source$: Observable<T>): Steps<T> {
   return (yield source$) as T;
 }
 
 /**
- * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. `work`
- * must not wait more than some hundred times, because each wait nests the subscriptions one level deeper.
+ * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. If an
+ * Observable for which `work` waits completes without a value, the created Observable does so as well. `work` must not wait more than some
+ * hundred times for Observables that complete synchronously, because these waits are nested on the stack.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
-  return defer(() => {
+  // Without operators: they would take three subscriptions for each wait, and nest them.
+  return new Observable((subscriber) => {
     const steps = work();
-    const goOn = (resume: () => IteratorResult<Observable<unknown>, T>): Observable<T> => {
-      const { done, value } = resume();
-      if (done) return of(value);
-      // If `value` completes without a value, so does the created Observable.
-      return value.pipe(
-        map((result) => () => steps.next(result)),
-        catchError((error: unknown) => of(() => steps.throw(error))),
-        switchMap(goOn),
-      );
+    const goOn = (resume: () => IteratorResult<Observable<unknown>, T>): void => {
+      if (subscriber.closed) return;
+      let step: IteratorResult<Observable<unknown>, T>;
+      try {
+        step = resume();
+      } catch (error) {
+        return subscriber.error(error);
+      }
+      if (step.done) {
+        subscriber.next(step.value);
+        return subscriber.complete();
+      }
+      let last: { readonly value: unknown } | undefined;
+      const waiting = step.value.subscribe({
+        next: (value) => (last = { value }),
+        error: (error: unknown) => goOn(() => steps.throw(error)),
+        complete: () => {
+          if (last === undefined) return subscriber.complete();
+          const { value } = last;
+          goOn(() => steps.next(value));
+        },
+      });
+      subscriber.add(waiting);
     };
-    return goOn(() => steps.next());
+    goOn(() => steps.next());
   });
 }

@@ -137,9 +137,14 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   if (order === 'none') return order;
   let shown: KeyOrder = order;
   let before: KeyBytes | undefined;
+  let spare: KeyBytes | undefined; // two objects are used alternately: one for each record would be much garbage
   const compareNext = (bytes: Uint8Array, from: number, to: number) => {
-    const key = { bytes, from, to };
+    const key = spare ?? { bytes, from, to };
+    key.bytes = bytes;
+    key.from = from;
+    key.to = to;
     if (before) shown = orderWith(shown, compareKeys(before, key));
+    spare = before;
     before = key;
   };
   for (const part of records.parts) {
@@ -162,9 +167,9 @@ export function keyOrderOf(keys: readonly string[]): KeyOrder {
 
 /** A key as UTF-8 bytes within a larger buffer, to be compared without creating a string. */
 interface KeyBytes {
-  readonly bytes: Uint8Array;
-  readonly from: number;
-  readonly to: number;
+  bytes: Uint8Array;
+  from: number;
+  to: number;
 }
 
 function keyBytes(key: string): KeyBytes {

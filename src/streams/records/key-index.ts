@@ -1,5 +1,5 @@
-/** Initial number of slots of the hash table, a power of two. The number is doubled whenever more than half of the slots are taken. */
-const FIRST_SLOTS = 64;
+/** Minimum number of slots of the hash table, a power of two. The number is doubled whenever more than half of the slots are taken. */
+const MIN_SLOTS = 64;
 
 /** A 64-bit hash as two 32-bit integers. */
 interface Hash {
@@ -21,7 +21,12 @@ export class KeyIndex {
   #highs: number[] = [];
   #lows: number[] = [];
   /** Hash table with linear probing. Each slot has 1 plus the index at which a key was first added, or 0 if it is free. */
-  #slots = new Int32Array(FIRST_SLOTS);
+  #slots: Int32Array;
+
+  /** @param expected Number of keys that will be added. A smaller number costs time, as the table grows then. Default 0. */
+  constructor(expected = 0) {
+    this.#slots = new Int32Array(slotsFor(expected));
+  }
 
   /** Adds a key. If it was added before, `length` grows, but not `size`. */
   add(key: string): void {
@@ -43,7 +48,7 @@ export class KeyIndex {
   /** Removes all keys. */
   clear(): void {
     [this.length, this.size, this.#highs, this.#lows] = [0, 0, [], []];
-    this.#slots = new Int32Array(FIRST_SLOTS);
+    this.#slots = new Int32Array(MIN_SLOTS);
   }
 
   /** Returns the index at which a key was first added; undefined if the key was never added. */
@@ -80,6 +85,11 @@ export class KeyIndex {
       this.#slots[this.#slotOf(hash)] = place;
     }
   }
+}
+
+/** Number of slots for a number of keys: the smallest power of two that is at least twice that number, and at least `MIN_SLOTS`. */
+function slotsFor(keys: number): number {
+  return Math.max(MIN_SLOTS, 2 ** Math.ceil(Math.log2(2 * Math.max(1, keys))));
 }
 
 /**

@@ -45,7 +45,7 @@ export class PageRecords {
 
   /** Keys of all records in page order; undefined if any record has no key. */
   get keys(): KeyIndex | undefined {
-    this.#keys ??= { index: indexOf(this.parts) };
+    this.#keys ??= { index: indexOf(this.parts, this.length) };
     return this.#keys.index;
   }
 
@@ -76,8 +76,8 @@ function sizeOf(part: PagePart): number {
   return part instanceof PageRecord ? 1 : part.size;
 }
 
-function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
-  const index = new KeyIndex();
+function indexOf(parts: readonly PagePart[], length: number): KeyIndex | undefined {
+  const index = new KeyIndex(length);
   for (const part of parts) {
     if (!(part instanceof PageRecord)) part.addKeysTo(index);
     else if (part.key === undefined) return undefined;
