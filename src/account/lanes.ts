@@ -103,8 +103,8 @@ const SWEEP_SHARE = 0.05;
  * Divides one quota among polls, initial snapshot, sweeps and single records.
  *
  * - Polls are served first; their caller spaces them by {@link Lanes.pollSpacingMs}.
- * - The other lanes have a maximum share, and get only the requests that polls leave.
- * - The share of the initial snapshot is `firstReadPercent` of the quota, or more if polls leave more.
+ * - The other lanes get only what polls leave, each up to its maximum share.
+ * - The maximum share of the initial snapshot is `firstReadPercent` of the quota, or more if polls leave more.
  */
 export function lanesOf(options: LanesOptions): BucketLanes {
   const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;

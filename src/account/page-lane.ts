@@ -18,8 +18,8 @@ import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 
 /**
- * A lane of a list: its share of the quota, and its page slots. No further page is requested while all page slots hold pages that wait for
- * their commit.
+ * A lane of a list: its share of the quota, and its page slots. A page takes a slot before it is requested, and frees it when it is
+ * committed or dropped. While no slot is free, no further page is requested.
  */
 export interface PageLane {
   readonly limit: Limit;

@@ -41,13 +41,16 @@ export interface QuotasOptions {
    * in the ledger. Default: they never replace a declaration.
    */
   readonly writer?: LedgerWriter;
-  /** Id of this process, which {@link Quotas.inherit} passes to `writer`. Default: no id is stored. */
+  /**
+   * Id of this process. It is stored with the request times of the account, so that a later process can tell which process wrote them.
+   * Default: no id is stored.
+   */
   readonly instance?: string;
   /** `onQuotaShared` is called once for each quota, when the API's responses show that others use it, too. Default: not called. */
   readonly hooks?: Pick<Hooks, 'onQuotaShared'>;
 }
 
-/** A quota in use by one or several lists, with its lanes and a count of the requests that others send against it. */
+/** An open quota of one or several lists, with its lanes and a counter of the requests that other processes send against it. */
 interface OpenQuota {
   readonly quota: Quota;
   readonly lanes: BucketLanes;

@@ -40,7 +40,7 @@ export function jsonLine(message: Consumed<ReplayedValue>): string {
  * personal.
  *
  * @param of Name of the topic, without the prefix.
- * @param statuses Status fields of the list whose status changes the topic contains; undefined for any other topic.
+ * @param statuses The list's status fields if the topic is a list's topic of status changes; otherwise undefined.
  */
 export function eventLine(
   message: Consumed<ReplayedValue>,

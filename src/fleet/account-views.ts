@@ -11,7 +11,7 @@ import type { FleetAssignment } from './member-metadata.ts';
 export interface FleetViewInput extends FleetTopicState {
   readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** Accounts that this process serves, restores or stops, by name. Empty if the process is not a member of the fleet. */
+  /** Accounts of this process, from assignment until they have stopped, by name. Empty if the process is not a member of the fleet. */
   readonly localAccounts: ReadonlyMap<string, { readonly run: Pick<AccountRun, 'failure'> }>;
   readonly now: number;
 }

@@ -38,7 +38,10 @@ export interface FleetAccount {
    * `failed`, `wrong-file` and `quarantined`.
    */
   readonly target?: string | undefined;
-  /** When the account entered its current state, in epoch ms. */
+  /**
+   * Approximate time since which the account is in its state, in epoch ms: while it runs, when its owner claimed it, otherwise the time of
+   * the newest message about it.
+   */
   readonly since: number;
   readonly problem: string | undefined;
   /** Newest figures that the owner (the instance that serves the account) has reported. Undefined if none are known. */

@@ -32,7 +32,7 @@ export interface ListEventsOptions {
    * after a failure.
    */
   readonly confirmations: Confirmations;
-  /** Key fields of the records, and whether (`wasEmpty`) and when (`beganAt`) the list was empty at first: see {@link ChosenKey}. */
+  /** Key fields; whether the list's first response was empty (`wasEmpty`), and its server time if so (`beganAt`): see {@link ChosenKey}. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;

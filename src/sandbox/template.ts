@@ -85,8 +85,8 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms. The record's times lie between 2200 and 2299, and no other text in it looks
-   * like one. A template stores the times as distances from the creation time, so that a copy can have other times.
+   * Creation time of a template's source record, in epoch ms. All its times are in the years 2200 to 2299, by which they are recognized. A
+   * template stores how long after the creation each of them is, and a copy gets its own creation time plus that duration.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */

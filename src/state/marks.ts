@@ -81,8 +81,8 @@ export class Marks {
   }
 
   /**
-   * Returns the numbers of the sweeps that last saw and last read a key, alone or as a part of its run (adjacent records that are
-   * recognized as a unit).
+   * Returns when a key was last shown, as two numbers of sweeps: the newest sweep that had begun when any read, such as a poll, last showed
+   * the key, and the newest sweep that read the key itself. Reads that showed the key's run as a unit count too.
    */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));

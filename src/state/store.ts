@@ -77,7 +77,7 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/** Data about a page of records that is stored in the same commit as the images of these records. */
+/** Data about a page that is stored together with its images. The images of a large page take several transactions. */
 export interface Notes {
   readonly seen?: SeenKeys;
   /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */

@@ -31,7 +31,10 @@ import type { Gate } from '../../streams/quota/token-bucket.ts';
  * and by other accounts with the same API key.
  */
 export interface InheritedLedger {
-  /** Newest declaration of requests by the predecessor; undefined if there is none. */
+  /**
+   * Newest entry of the ledger in which the previous owner of the account declared its requests: those sent, and those that it might still
+   * send. Undefined if there is none.
+   */
   readonly declaration: LedgerDeclaration | undefined;
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;

@@ -1,4 +1,7 @@
-/** Factor by which the token bucket refills faster than the quota allows, so that requests that a pause left unused can be sent later. */
+/**
+ * Refill rate of the token bucket, as a multiple of the quota's rate. Slightly above 1, so that requests that were not sent during a pause
+ * can be made up for. The number of requests in a window stays within the quota nevertheless, as the ledger counts them.
+ */
 const RATE_MARGIN = 1.01;
 /** Capacity of the token bucket at low quotas, in requests: one may start at once in any lane, and one more is reserved for a poll. */
 const MAX_BURST = 2;

@@ -26,7 +26,10 @@ export interface PermitSourceOptions extends LeaseClocks {
   readonly account: string;
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
-  /** How long to retry while Kafka is unreachable and was never reached, in ms. After that, requests are sent without being declared. */
+  /**
+   * How long to retry the first contact with Kafka, in ms. After that, requests are sent without being declared. Once Kafka has been
+   * reached, each request is declared before it is sent.
+   */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;

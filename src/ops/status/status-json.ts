@@ -113,7 +113,7 @@ export interface ResourceStatus {
   readonly schemaId: number | null;
   /** Number of the list's dead letters since {@link Status.since}, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
-  /** Duration of the newest committed Kafka transaction, in ms. Null before the first one. */
+  /** Duration of the newest commit, to Kafka and to the image store, in ms. Null before the first one. */
   readonly transactionMs: number | null;
   /** When the open Kafka transaction began, in epoch ms. Null while no transaction is open. */
   readonly commitBeganAt: number | null;

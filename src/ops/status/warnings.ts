@@ -288,8 +288,8 @@ class RetryWarnings {
   } satisfies Hooks;
 
   /**
-   * Returns a warning for each dependency to which at least {@link MANY_RETRIES} calls have failed, except those in `causes`, the reasons
-   * why the service is not ready.
+   * Returns a warning for each dependency with at least {@link MANY_RETRIES} failed calls, except those in `causes`. Ten minutes without a
+   * failed call reset the count; a successful call does not.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();

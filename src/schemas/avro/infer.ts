@@ -30,7 +30,7 @@ export const MAX_FIELDS = 500;
  *
  * The order of the records and of their keys doesn't matter.
  *
- * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
+ * @param schema The schema to extend: the result of an earlier call, or one of this package or of a registry. Undefined to create one.
  * @returns `schema` itself if nothing is added.
  */
 export function growSchema(

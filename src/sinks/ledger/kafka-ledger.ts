@@ -61,8 +61,8 @@ export interface GuestEntries {
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Declarations and claims that owners of the account wrote to the ledger before the caller's own entry, with their ages as of
-   * `claimedAt`. A claim gets at most the newest declaration; a guest gets all that the topic still contains.
+   * Earlier ledger entries of the account's owners, with ages as of `claimedAt`. A process that claims the account gets only the newest
+   * declaration, if there is one. A guest gets all declarations and claims that the topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**

@@ -67,8 +67,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entry of each guest (a process, such as `check`, that uses the API key beside the service). If that entry had expired
- * when the message `at` was appended, it is left out, and `expired` has the guest's key.
+ * Returns the newest entry of each guest (a process, such as `check`, that uses the API key beside the service). Entries that had expired
+ * when the message `at` was appended are left out: `expired` lists the keys of their messages.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],

@@ -7,8 +7,8 @@ import { hasErrorType, isEpochError } from '../../kafka/client/kafka-error.ts';
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit. If the broker refuses the commit with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. It is then
- * unknown which process is the owner.
+ * Runs a commit. If it fails with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. Such an error does not prove that
+ * another process has taken over: the transaction may have timed out. The caller reads the topics to find out.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {

@@ -14,7 +14,10 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** The setting `TOPIC_REPLICATION`. Undefined if it is not set: the brokers' default replication factor is then also acceptable. */
+  /**
+   * The setting `TOPIC_REPLICATION`. Undefined if it is not set: if the brokers refuse the replication factor of `specs`, their own default
+   * is used then.
+   */
   readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;

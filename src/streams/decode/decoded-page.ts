@@ -74,8 +74,8 @@ export interface AroundPage {
  * - The page has as many elements as were requested, or as are left in the list.
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns The page with its unreadable records; if it is not accepted, a result whose `page` is undefined. If every element is JSON, the
- * error is elsewhere: the result is undefined or, for a request for a single record, has the whole body as `rest`.
+ * @returns The page with its unreadable records, or a result with `page: undefined` if the page is not accepted. If every element is JSON
+ * (the error is elsewhere): undefined, or for a single record a result with `page: undefined` and the whole body as `rest`.
  */
 export function* pageAround(
   { body: page, headers }: Response,

@@ -13,8 +13,8 @@ import type { PagePart } from '../records/page-records.ts';
 import type { Stamps } from '../records/stamps.ts';
 
 /**
- * Decodes the element at byte `at` of a page, or a run (adjacent records recognized by their bytes) that begins there. Returns the records,
- * and the index of the byte after the last one. Must be called for the elements of a page in their order.
+ * Decodes the element at byte `at` of a page, or the known run (adjacent records with the bytes of an earlier read) that begins there.
+ * Returns the records, and the index of the byte after the last one. Must be called for the elements of a page in their order.
  *
  * @throws SyntaxError if the element is not JSON; RangeError if it is nested too deeply.
  */

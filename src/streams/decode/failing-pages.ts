@@ -131,9 +131,8 @@ export function failingPages(
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);
       }
       /**
-       * Tests whether the page fails because of the cap that earlier pages have shown, at list offset `plan.servedTo`. If so, returns the
-       * response with the page's records before the cap. Otherwise returns undefined, and the plan forgets a cap that is not there any
-       * more.
+       * Tests whether the page fails because it reaches beyond the known cap: list offset `plan.servedTo`, from which on the API serves no
+       * records. If so, returns the page's records before the cap. Otherwise returns undefined; the plan forgets a cap that is gone.
        */
       function* beforeKnownCap(): Steps<Answer | undefined> {
         const cap = Math.max(offset, plan.servedTo);

@@ -43,7 +43,7 @@ export interface ReadRecords {
 /** Result of comparing the records of a read with the published images. */
 export interface Difference<In extends ReadRecords> {
   readonly read: In;
-  /** Changes, in the order in which the read has their records; deletions come last. */
+  /** Changes, in the order of the read's records; deletions come last. */
   readonly changes: readonly Change[];
   /**
    * Number of records that equal their images apart from volatile fields. Includes all records in runs (adjacent records that were

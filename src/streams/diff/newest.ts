@@ -51,7 +51,7 @@ export class NewestReads {
   }
 
   /**
-   * Decides whether a read showed newer content of `key` than the known content, from which it differs. `updatedAt`: the record's
+   * Decides whether the content of `key` that a read showed, which is not the known content, is newer than the known one. `updatedAt`: its
    * modification time in epoch ms; null if it has none.
    */
   judge(key: string, span: Span, updatedAt: number | null): Verdict {

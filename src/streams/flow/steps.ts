@@ -6,7 +6,7 @@ import { Observable } from 'rxjs';
  */
 export type Steps<T> = Generator<Observable<unknown>, T, unknown>;
 
-/** Returns the last value that an Observable emits, or throws its error. To be called with `yield*` in the work passed to {@link inSteps}. */
+/** Returns the last value of an Observable, or throws its error. To be called with `yield*` in the work passed to {@link inSteps}. */
 export function* waitFor<T>(source$: Observable<T>): Steps<T> {
   return (yield source$) as T;
 }

@@ -315,8 +315,8 @@ function instant(date: string): number | undefined {
 }
 
 /**
- * Largest plausible `Age`, in seconds. If it is too small, a cached page counts as fresh. If it is too large, a wrong header moves poll
- * windows back by years.
+ * Largest plausible `Age`, in seconds. A larger one is ignored. If this value is too small, a cached page counts as fresh. If it is too
+ * large, a wrong header moves poll windows back by years.
  */
 const MAX_AGE_S = 7 * 86_400;
 

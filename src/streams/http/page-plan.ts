@@ -130,8 +130,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page size to request: `wanted`, or less if larger pages have failed, or if the list is read in whole pages and the server
-   * serves none of that size.
+   * Returns the page size to request: `wanted`, or less if larger pages have failed, or if the list is read in whole pages
+   * ({@link PagePlan}) and the server's largest ones are smaller.
    */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;

@@ -86,7 +86,7 @@ export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms; negative if it is behind. */
   #ahead = -Infinity;
   /**
-   * Server clocks that are slower than the fastest one, the least recently seen first. `ahead`: upper bound of how far the clock is ahead
+   * Possible slow server clocks (or caches), the least recently seen first. `ahead`: upper bound of how far the clock is ahead
    * of the local clock, in ms; negative if it is behind. `since`: when the request for the first response with this clock was sent, in ms
    * on the local clock. `answers`: number of responses with this clock.
    */

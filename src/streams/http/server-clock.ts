@@ -10,7 +10,10 @@ const MAX_BEHIND_MS = 15 * 60_000;
 export const MAX_ZONE_MS = 14 * 3_600_000;
 /** How far local clocks are set back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
-/** Resolutions of stamps that are distinguished, in ms: day, hour, minute, second. Any other is treated as one millisecond. */
+/**
+ * Resolutions of stamps that are distinguished, in ms: day, hour, minute, second. Stamps in steps of 15 minutes count as precise to the
+ * minute, stamps with fractions of a second as precise to the millisecond.
+ */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 /**
  * How far the modification time of a record that has just changed may be behind the server's `Date` header, in ms: the lag of a slow clock,
@@ -207,9 +210,9 @@ export class ServerClock {
   /**
    * Returns an estimate of how far stamps are behind UTC because they are local times, in ms. It is the larger of two values:
    *
-   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. It is at most `MAX_ZONE_MS`,
-   *   and counts as 0 up to `MAX_BEHIND_MS`.
-   * - The size of the offset of the date parameters if the offset is negative, otherwise 0.
+   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. `MAX_BEHIND_MS` or less counts
+   *   as 0, more than `MAX_ZONE_MS` as `MAX_ZONE_MS`.
+   * - The size of the offset of the date parameters, if the offset is negative.
    *
    * @param reach Stamps whose lag is used. `far`: all stamps. `near`: those of new changes that polls have read.
    */

@@ -267,7 +267,10 @@ export class LoginPace {
   /** Number of consecutive early logins (before the token expires). A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /** Whether a request with the newest token has succeeded since the last early login (one before the token expires) was begun. */
+  /**
+   * Whether a request with the newest token has succeeded since an early login (a login before the token expires) was last begun. Until
+   * that login returns a token, the newest one is the one before.
+   */
   #hasHelped = false;
 
   /** Returns how long the next login must be delayed, in ms. */

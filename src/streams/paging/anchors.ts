@@ -42,8 +42,8 @@ export interface Position {
    */
   readonly cursor?: string;
   /**
-   * Start positions of the newest accepted pages, the oldest first. The scan steps back to them. Only for lists paged by the key of a
-   * record.
+   * Start positions of the last few accepted pages, in list order. If the next page leaves a gap, the scan steps back to them. Only for
+   * lists paged by the key of a record.
    */
   readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
@@ -67,8 +67,8 @@ export interface JoinResult {
   /** Whether this page has no anchor after `MAX_STEPS_BACK` steps back in a row. `next` is then the beginning of the list. */
   readonly adrift: boolean;
   /**
-   * Whether the page has the keys of anchors (records that the scan read before), but no digest can be computed for any of these records.
-   * Stepping back does not help then.
+   * Whether the page has keys of anchors (records that the scan read before), but no digest can be computed for any of them. Such a page
+   * can't be matched, and stepping back does not help.
    */
   readonly lacksDigests: boolean;
 }
@@ -243,7 +243,10 @@ class AnchorPage {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
   }
 
-  /** Whether the record at index `place` has an anchor's digest (of its bytes or of its content), and so is unchanged. */
+  /**
+   * Whether the record at index `place` is unchanged since an earlier page, from which `digest` was taken. The digest says itself whether
+   * it was made from the record's bytes or from its content.
+   */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
   }

@@ -197,12 +197,12 @@ export class ListDates {
     return this.#options.times.read(date)!;
   }
 
-  /** Formats the start of a window of modification dates that has no end. `at` is this start, in epoch ms. */
+  /** Formats the start of a window without an end. `at` is a date parameter in epoch ms. */
   from(at: number): Pick<Window, 'from'> {
     return { from: written(at, this.form.text) };
   }
 
-  /** Formats a window of modification dates as the list parses them. Both bounds are in epoch ms. */
+  /** Formats a window in the list's current date format. Both bounds are date parameters in epoch ms. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
     return { from: written(from, text), to: written(to, text) };

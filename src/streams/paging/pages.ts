@@ -55,8 +55,8 @@ export interface PagesOptions {
    */
   readonly plan?: PagePlan | undefined;
   /**
-   * Fields to ignore when a record is compared with the same record on an earlier page. Pass the same object to all scans of a list.
-   * Default: the fields that this scan detects to differ in every response.
+   * Fields to ignore when a record is compared with the same record on an earlier page. Fields that the scan finds to differ in every
+   * response are added to this object, so pass the same one to all scans of a list. Default: a new, empty one.
    */
   readonly leftOut?: LeftOut;
   /** Cache of content digests of records that link pages (anchors). Pass the same cache to all scans of a list. Default: a new cache. */

@@ -44,7 +44,10 @@ export interface TokenBucketOptions {
    * or was given up, unless the server does not count it.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
-  /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
+  /**
+   * Maximum time from the failure or cancellation of a request of {@link during} until it arrives at the server, in ms: it may still be on
+   * its way. Default 0.
+   */
   readonly lateMs?: number;
   /** Condition under which requests may start, in addition to the quota. Default none. */
   readonly gate?: Gate;

@@ -22,7 +22,7 @@ export interface PayloadDigest {
  * from these bytes.
  */
 export interface KnownRun {
-  /** Identifier of this run of records in the image store. */
+  /** Identifier, in the image store, of this run (adjacent records that are recognized by one digest). */
   readonly id: string;
   /** Digest of the bytes of the run's records: 16 bytes, as a `latin1` string. */
   readonly digest: string;

@@ -54,9 +54,9 @@ export const TYPE_MORE = 8;
  * must be smaller in magnitude.
  */
 export const TYPE_LIMIT = 16;
-/** Byte offset, in the entry of a field's type, of the address at which the field's JSON name is stored, with its quotes and a colon. */
+/** Byte offset, in the entry of a field's type, of a pointer to the field's JSON name. The name is stored as `"name":`. */
 export const FIELD_NAME = 24;
-/** Byte offset, in the entry of a field's type, of the size in bytes of the field's JSON name, including its quotes and a colon. */
+/** Byte offset, in the entry of a field's type, of the length in bytes of the stored JSON name `"name":`. */
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
