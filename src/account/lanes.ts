@@ -19,18 +19,17 @@ export interface Lanes {
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /**
-   * Limit for the reads of a list that is not polled. It allows the whole quota or, if lists share the quota, is the lane
-   * `initialSnapshot`.
+   * Limit for the reads of a list that is not polled: the whole quota if no other list uses that quota, else the lane `initialSnapshot`.
    */
   readonly fullScan: Limit;
   /**
-   * Lane of the sweeps (recurring full scans) of a polled list. Its share is what polls at the configured interval do not need of the
-   * quota, but at least the fraction `SWEEP_SHARE`.
+   * Lane of the sweeps (recurring full scans) of a polled list. Its share is the part of the quota that polls at the configured interval
+   * leave free, and at least the fraction `SWEEP_SHARE`.
    */
   readonly sweep: Limit;
   /**
-   * Lane of resyncs, of requests for single records that a sweep did not show, and of sweeps that a certificate request waits for. Its
-   * share is at least the fraction `SINGLE_RECORDS_SHARE` of the quota.
+   * Lane of resyncs, of urgent sweeps (for a requested certificate), and of single records that a sweep did not show. Its share is at least
+   * the fraction `SINGLE_RECORDS_SHARE` of the quota.
    */
   readonly singleRecords: Limit;
   /**
@@ -46,8 +45,8 @@ export interface Lanes {
 }
 
 /**
- * Kind of reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: a resync, or requests
- * that a certificate or a proof of deletions needs. `nothing`: none of these.
+ * Reads that compete with the polls of a list for the quota. `first-read`: the initial snapshot. `asking`: reads in the lane
+ * `singleRecords`, such as a resync. `nothing`: none of these.
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
@@ -57,8 +56,8 @@ type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' |
 export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
- * Combines the lanes of a list that is limited by several quotas. A request needs a token of its lane in `all` and in `own`, and of each
- * limit in `further`. The bucket of `all` determines the order in which waiting requests are served.
+ * Combines the lanes of a list that is limited by several quotas. A request starts when all of these allow it: its lane in `all`, the same
+ * lane in `own`, and each limit in `further`. The bucket of `all` determines the order in which waiting requests are served.
  */
 export function lanesTogether(
   all: BucketLanes,
@@ -127,8 +126,8 @@ export function lanesOf(options: LanesOptions): BucketLanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of requests in a quota window that the initial snapshot leaves to polls beyond those of the last window, so that polls can
-   * become faster.
+   * Number of requests that the initial snapshot leaves free in each quota window, so that polls can become more frequent than in the last
+   * window.
    */
   const leftToPolls = lists + 1;
   let polledSince: number | undefined;

@@ -24,21 +24,23 @@ export interface QuotaOptions {
   readonly ledger?: Pick<Ledger, 'quota'> | undefined;
 }
 
-/** Fraction of a quota (other than that for logins) that guests may use, but at least one request for each list that shares the quota. */
+/**
+ * Share of guests (processes beside the service) in a quota for lists, as a fraction; at least one request a minute for each of the lists.
+ */
 const GUEST_SHARE = 0.2;
 /** Rank of guests' requests: before polls, because they are rare and an operator waits for the result. */
 const GUEST_RANK = -1;
-/** Fraction of the login quota that guests (processes beside the service) may use, at least one login. The service's own come first. */
+/** Fraction of the login quota that guests (processes beside the service) may use; at least one login. Logins of the service come first. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Maximum time, in ms, by which the ledger's time of a request is later than the exact time in the state folder: it is rounded up to a full
- * second and may allow for a delay.
+ * Maximum difference, in ms, between a request's time in the ledger and the exact time in the state folder. The time in the ledger is the
+ * later one: it is rounded up to a full second, and may include `MAX_REQUEST_DELAY_MS`.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**
- * Largest plausible distance of a stored request time into the future, in ms. A later time was stored before the clock was set back, and is
- * lowered to this distance.
+ * How far in the future a stored request time can plausibly be, in ms. A time beyond that was stored before the clock was set back, and is
+ * lowered to this limit.
  */
 export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
@@ -108,12 +110,12 @@ export class Quota {
   }
 
   /**
-   * Counts the requests of earlier processes against the quota: those that `guests` declare, and those of the previous owner of the
-   * account. The owner's requests are taken from one of two sources:
+   * Counts the requests of earlier processes against the quota: those that `guests` declare, and those of the account's previous owner. The
+   * source of the owner's requests is:
    *
-   * - The request times stored in the state folder, if the owner left no declaration (`sent` is undefined), or if the owner used this
-   *   folder (`isOurs`) and no time is missing there.
-   * - Otherwise the owner's declaration `sent`.
+   * - the state folder, if the owner left no declaration (`sent` is undefined);
+   * - also the state folder, if the owner used it (`isOurs`) and none of the owner's requests is missing there;
+   * - otherwise the declaration `sent`.
    */
   inherit(
     sent: DatedDeclaration | undefined,

@@ -37,8 +37,8 @@ export interface QuotasOptions {
   /** Ledger in which requests are declared before they are sent. Default: requests are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
   /**
-   * Reads and writes the id of the process that wrote the stored request times. These times may replace a declaration of the same process
-   * in the ledger. Default: they never replace a declaration.
+   * Reads and writes the id of the process that wrote the stored request times. If that process also wrote the newest declaration in the
+   * ledger, its stored times may be counted instead of the declaration. Default: the declaration is always counted.
    */
   readonly writer?: LedgerWriter;
   /**
@@ -82,7 +82,9 @@ export class Quotas {
   /** The quotas of lists that were created so far, by name: a list's name, or `all` for one that all lists share. */
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
-  /** The limits of requests per second. Their requests are neither stored nor declared; a process that claims the account waits instead. */
+  /**
+   * The limits of requests per second. Their use is neither stored nor declared: a process that claims the account counts them as used up.
+   */
   readonly #secondLimits: { readonly bucket: SharedBucket; readonly capacity: number }[] = [];
   readonly #keySecond: readonly SharedBucket[];
   /** Lists for which {@link lanes} was called. */
@@ -106,8 +108,8 @@ export class Quotas {
   /**
    * Returns the lanes of a list: a limit for each kind of its requests (polls, sweeps, ...).
    *
-   * @param seenBefore Whether an earlier process has read this list. If so, and its requests are not known completely, the first request
-   * waits for a full quota window.
+   * @param seenBefore Whether an earlier process has read this list. If true, and requests of that process may be unknown, the first
+   * request waits for a full quota window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
     const { quotas: ofList, lanes } = this.#listOf(resource);
@@ -130,7 +132,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the newest time of a request for a list that earlier processes stored in the state folder, in epoch ms; 0 if none is stored.
+   * Returns when earlier processes sent their newest request for any list, in epoch ms, as stored in the state folder; 0 if no time is
+   * stored.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -142,8 +145,8 @@ export class Quotas {
   }
 
   /**
-   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once; with a ledger,
-   * no request starts before. Returns whether an instance that uses another state folder may still be sending requests.
+   * Counts the requests that other processes had declared in the ledger when this process claimed it. With a ledger, it must be called
+   * once, before the first request. Returns whether an instance that uses another state folder may still be sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
     const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;

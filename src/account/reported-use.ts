@@ -17,13 +17,15 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Largest rise of the reported number of remaining requests that is taken for an effect of responses out of order, as a multiple of the
- * number of this process's overlapping requests. A larger rise means that the API has reset the quota. If it is too small, a response out
- * of order is mistaken for a reset. If it is too large, the reset of a little-used quota is not noticed.
+ * Largest rise of the reported number of remaining requests that responses out of order may cause, for each overlapping request of this
+ * process. A larger rise means that the API has reset the quota. If it is too small, responses out of order are mistaken for a reset. If it
+ * is too large, the reset of a little-used quota is not noticed.
  */
 const OVERTAKEN = 2;
 
-/** A response with the API's number of remaining requests, with which later ones are compared to count the requests of other processes. */
+/**
+ * A response that states the number of remaining requests. Later responses are compared with it to count the requests of other processes.
+ */
 interface Base {
   /** Number of remaining requests that this response reported. */
   readonly remaining: number;

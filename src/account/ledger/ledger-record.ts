@@ -26,8 +26,8 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age, in ms, counts from the latest time at which the requests may have
-   * reached the API. It is negative if that time is after the sending of the declaration.
+   * Requests of the last minute, as pairs of age and count. The age is the time in ms from the latest possible arrival of the requests at
+   * the API to the sending of the declaration. It is negative if they may arrive after the declaration is sent.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
@@ -141,8 +141,8 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that count against the quota `name`: the part with that name. If there is none, the parts of all lists
- * count against the quota `all`, and the part `all` against the quota of a list.
+ * Returns the parts of a declaration that count against the quota `name`: normally the part with that name. If there is none, the parts of
+ * all lists count against the quota `all` (which lists share), and the part `all` counts against a list's quota.
  */
 export function quotaDeclarationsIn(
   name: string,

@@ -32,8 +32,8 @@ import type { Gate } from '../../streams/quota/token-bucket.ts';
  */
 export interface InheritedLedger {
   /**
-   * Newest entry of the ledger in which the previous owner of the account declared its requests: those sent, and those that it might still
-   * send. Undefined if there is none.
+   * Newest declaration by the previous owner of the account: the requests sent, and those that might still be sent. Undefined if the owner
+   * left none, or one that can't be parsed.
    */
   readonly declaration: LedgerDeclaration | undefined;
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
@@ -123,9 +123,7 @@ export function openLedger(options: LedgerOptions): Ledger {
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #quotas = new Map<string, DeclaredQuota>();
-  /**
-   * Emits when a lease begins or is renewed, so that requests may start, and on activation, so that waiting requests can request a lease.
-   */
+  /** Emits when waiting requests should try again to start: when a lease begins or is renewed, and when the ledger becomes active. */
   readonly leaseBegan$ = new Subject<void>();
   readonly #guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   readonly #failed$ = new Subject<never>();
@@ -134,7 +132,10 @@ export class Ledger {
    * requests synchronously, because this process sends requests right after.
    */
   readonly guestDeclarations$: Observable<readonly DatedDeclaration[]> = this.#guestDeclarations$;
-  /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
+  /**
+   * Never emits. Errors if a declaration fails with an error that no retry can resolve, such as `FENCED`. This process must not send
+   * requests after that.
+   */
   readonly failed$: Observable<never> = this.#failed$;
   #log: AccountLog | undefined;
   #claims = 0;
@@ -181,7 +182,9 @@ export class Ledger {
     this.leaseBegan$.next();
   }
 
-  /** Whether the lease is valid. Checked again just before a request is sent, because the lease may have expired while it waited. */
+  /**
+   * Whether the lease is valid. Checked again just before a request is sent, because the lease may have expired since the request started.
+   */
   isLeaseValid(): boolean {
     return this.leaseRemainingMs() > 0;
   }
@@ -310,10 +313,7 @@ class DeclaredQuota implements QuotaLedger {
   /** Number of requests that may still start in this lease. */
   #remainingStarts = 0;
   #startsSinceDeclared = 0;
-  /**
-   * Whether a request has waited for a lease since this process sent its newest declaration. (A lease begins when a declaration is
-   * committed.)
-   */
+  /** Whether a request of this quota has asked for a lease since the newest declaration was sent. */
   #isWanted = false;
 
   /**

@@ -1,9 +1,9 @@
 /**
  * Refill rate of the token bucket, as a multiple of the quota's rate. Slightly above 1, so that requests that were not sent during a pause
- * can be made up for. The number of requests in a window stays within the quota nevertheless, as the ledger counts them.
+ * can be made up for. The number of requests in a window is limited elsewhere (`token-bucket.ts`).
  */
 const RATE_MARGIN = 1.01;
-/** Capacity of the token bucket at low quotas, in requests: one may start at once in any lane, and one more is reserved for a poll. */
+/** Capacity of the token bucket at low quotas, in requests. The last token is reserved for polls and guests. */
 const MAX_BURST = 2;
 /**
  * Assumed resolution of timers, in ms. As a timer may fire this late, the pacer lets all requests that become due within this time start at

@@ -48,8 +48,8 @@ export function guestDeclarations(options: GuestDeclarationsOptions) {
 
   return {
     /**
-     * Declares the requested permits (rights to send one request each) in the ledger. Returns those that the quota has left, possibly none;
-     * undefined if a service may be running: permits must then be requested from it.
+     * Declares the requested permits (rights to send one request each) in the ledger. Returns as many of them as the quota has left,
+     * possibly none. Returns undefined if a service may be running: only that service can then grant permits.
      */
     declare: async (demands: QuotaDemands): Promise<PermitBatch | undefined> => {
       const [at, wallAt] = [scheduler.now(), wallNow()];

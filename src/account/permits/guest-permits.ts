@@ -27,8 +27,8 @@ export interface PermitBatch {
   /** When the permits expire by the scheduler's clock, in ms. A request must be written to its socket before that. */
   readonly expiresAt: number;
   /**
-   * When the permits expire by the machine's clock, in epoch ms, unless they expire at `expiresAt` before. Only the machine's clock
-   * advances while the machine sleeps.
+   * When the permits expire by the machine's clock (which advances while the machine sleeps), in epoch ms. Permits expire at this time or
+   * at `expiresAt`, whichever comes first.
    */
   readonly wallExpiresAt: number;
 }

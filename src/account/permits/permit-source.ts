@@ -27,22 +27,22 @@ export interface PermitSourceOptions extends LeaseClocks {
   /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
   /**
-   * How long to retry the first contact with Kafka, in ms. After that, requests are sent without being declared. Once Kafka has been
-   * reached, each request is declared before it is sent.
+   * How long to try to reach Kafka for the first time, in ms. If that fails, requests are sent undeclared. Once Kafka has been reached,
+   * every request is declared before it is sent.
    */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /**
    * Called once, with the error, if requests are sent undeclared because Kafka is unreachable or refuses access. Other processes do not
-   * count them.
+   * count such requests.
    */
   readonly onUndeclared: (error: unknown) => void;
 }
 
 /**
- * How long a guest repeats its attempts while the service does not respond, or while Kafka fails after it was reached once, in ms. Longer
- * than a lease, so that the lease of a crashed service has expired.
+ * How long, in ms, a guest repeats its attempts to acquire permits if the service does not respond, or if Kafka was reached before and
+ * fails now. Longer than a lease, so that the lease of a crashed service expires within this time.
  */
 const RUNNER_SILENCE_MS = 20_000;
 /** Mean pause between two attempts to acquire permits, in ms. Each pause varies randomly by 50 %. */
