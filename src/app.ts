@@ -36,8 +36,8 @@ export interface RunOptions {
  *
  * @throws CellarstreamError for errors that a retry can't resolve:
  *
- * - `SETTINGS`: for example, if a fleet's account has this `TOPIC_PREFIX`.
- * - `API_KEY_REJECTED`: for an API key that has worked, only after refusals for `API_KEY_PATIENCE_MS`.
+ * - `SETTINGS`: for example, if an account of a running fleet has the same `TOPIC_PREFIX`.
+ * - `API_KEY_REJECTED`: at once for an API key that has never worked; for another one after `API_KEY_PATIENCE_MS` of refusals.
  * - `STATE_LOCKED` and `STATE_FOLDER`: only at the start.
  * - `TOPIC_SETTINGS` and `REGISTRY_REFUSED`: only while the account is being claimed. Later they stop one resource, which is retried each
  *   minute.

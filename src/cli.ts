@@ -44,7 +44,7 @@ async function knownNames(): Promise<Record<'lists' | 'topics', readonly string[
   }
 }
 
-/** Restricts an argument or option to the names of the API's lists, if these are known. */
+/** Restricts an argument or option to the names of the API's lists, if the names are known. */
 function ofLists<T extends Argument | Option>(one: T): T {
   if (known.lists.length > 0) one.choices(known.lists);
   return one;

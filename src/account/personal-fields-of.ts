@@ -55,8 +55,9 @@ function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] 
 }
 
 /**
- * Returns a function that inspects a list's responses, and reports fields that a `PII_` setting or `volatile` names but no record has: the
- * names are probably misspelled. It reports once, after at least `RECORDS_TO_CHECK` records or at the list's end.
+ * Returns a function that inspects a list's responses, and reports configured fields that no record has: their names are probably
+ * misspelled. These are fields of the `PII_` settings and volatile fields. The function reports once, after at least `RECORDS_TO_CHECK`
+ * records or at the list's end.
  *
  * @param volatile JSON Pointers to volatile fields.
  * @param onUnmatchedField Called with the path of each such field within the record, such as `addresses.street`, or its JSON Pointer if it

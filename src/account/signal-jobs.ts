@@ -70,8 +70,8 @@ export interface TaskJobs {
    */
   readonly certifications$: Observable<CertifyJob>;
   /**
-   * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. {@link TaskJobs.ackCommitted} must
-   * be called once it is committed.
+   * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. After the commit, {@link
+   * TaskJobs.ackCommitted} must be called.
    */
   readonly resyncAck: (resync: ResyncJob, outcome: ResyncOutcome, events: number) => Message;
   /** Returns the acknowledgement of a certificate request, to be committed with the certificate. */
@@ -255,8 +255,8 @@ type OfRequest = 'id' | 'account' | 'resource' | 'at';
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;
 
 /**
- * The pending requests of one account: resync and certificate requests that were read from the signals topic and are not acknowledged for
- * all of their lists.
+ * The pending requests of one account: resync and certificate requests that were read from the signals topic, and are not yet acknowledged
+ * for at least one list.
  */
 class PendingJobs {
   readonly #options: SignalJobsOptions;
@@ -281,7 +281,7 @@ class PendingJobs {
 
   /**
    * Applies a batch of messages of the signals topic, and returns the new requests in it, including those that later messages of the batch
-   * acknowledge. The hook `onSignalIgnored` is called with each message that is not a valid signal, or is one request too many.
+   * acknowledge. Calls the hook `onSignalIgnored` for invalid signals, and for requests beyond {@link MAX_PENDING_REQUESTS}.
    */
   apply({ partition, messages, next }: SignalBatch): (JobRequest | PermitsRequest)[] {
     const readTo = this.#readTo.get(partition) ?? 0n;
@@ -322,8 +322,8 @@ class PendingJobs {
   }
 
   /**
-   * Whether a request is older than the topic's retention time. Its acknowledgement may have been deleted, so it must not be carried out
-   * again.
+   * Whether a request is older than the topic's retention time. Such a request must not be carried out, because it may have been carried
+   * out and its acknowledgement deleted.
    */
   #isOld({ requested_at }: JobRequest): boolean {
     // Kafka deletes whole segments, so a request may still be readable after that time.
@@ -340,7 +340,7 @@ class PendingJobs {
     return this.#requests.get(id)?.left.has(resource) ?? false;
   }
 
-  /** Returns the jobs of all pending requests, oldest request first. Jobs for lists that are already acknowledged are included. */
+  /** Returns the jobs of all pending requests, oldest request first: one job for each list, even if the job is acknowledged already. */
   all(): SignalJob[] {
     return [...this.#requests.values()].flatMap(({ request }) => jobsOf(request));
   }

@@ -52,7 +52,9 @@ function jsonLines(accounts: readonly AccountOverview[]): string {
     .join('');
 }
 
-/** Functions that return the text of each column for an account in the printed table; `-` for no value. */
+/**
+ * Functions that return the text of an account for each column of the printed table. No value: `-`, or an empty text in the last column.
+ */
 const COLUMNS: readonly ((account: AccountOverview) => string)[] = [
   ({ account }) => account,
   ({ state }) => state,

@@ -307,8 +307,9 @@ class ApiCheck {
   }
 
   /**
-   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects if the quota does not allow the request
-   * within `patienceMs`, if no value follows within {@link CHECK_TIMEOUT_MS}, or if the check gives up or gets no permits.
+   * Subscribes to `source`, which sends the request named `what` (`login` or a list), and resolves to the first value. Rejects if the quota
+   * does not allow the request within `patienceMs`, if no value follows within {@link CHECK_TIMEOUT_MS}, or if the check gives up or gets
+   * no permits.
    */
   #first<T>(
     what: string,
@@ -371,7 +372,7 @@ class ApiCheck {
   }
 }
 
-/** Formats a login token's lifetime in minutes, or in seconds if it is shorter than half a minute: logins then wait for one another. */
+/** Formats a login token's lifetime in minutes, or in seconds if it is shorter than half a minute. */
 function lifeText(lifeMs: number): string {
   const minutes = Math.round(lifeMs / 60_000);
   return minutes > 0 ? `${minutes} min` : `only ${Math.round(lifeMs / 1_000)} s`;
