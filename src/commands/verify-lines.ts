@@ -17,7 +17,7 @@ export function isRight({ result }: ListFinding): boolean {
   return checked.checked === 'agrees' && (copy === undefined || isRightCopy(copy));
 }
 
-/** Formats the results of `verify`: a line for each list, followed by a line for each kind of error in its copy, or by an `ok` line. */
+/** Formats the results of `verify`: a line for each list. A checked copy adds a line for each kind of error in it, or an `ok` line. */
 export function verifyTable(findings: readonly ListFinding[]): string {
   const { green, red } = stdoutColors();
   const lines = tableLines(findings.map(cellsOf), VERDICT_COLUMN, (text) =>
