@@ -20,8 +20,8 @@ interface KafkaChecks {
   /** Id of the fleet's Kafka group. Default: no group is checked. */
   readonly group?: string;
   /**
-   * Called with the names of the topics that do not exist yet, once the existing topics are found to be usable. If it rejects, the finding
-   * about Kafka is a failure with that error's text.
+   * Called once the existing topics are found to be usable, with the names of the topics that do not exist yet. If it rejects, the check of
+   * Kafka fails with the error's text.
    */
   readonly checkMore?: (absent: readonly string[]) => Promise<void>;
 }
@@ -59,7 +59,7 @@ export async function checkKafka(checks: KafkaChecks): Promise<CheckedKafka> {
   return { findings: [finding, ...rights], warnings, isAnswering };
 }
 
-/** Whether an error concerns only topics. Kafka has then responded, so the other checks can go on. */
+/** Whether an error concerns only topics. Such an error shows that Kafka has responded, so the other checks can go on. */
 function isTopicProblem(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
@@ -78,7 +78,7 @@ async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
   return [transactions, ...(isJoinable ? [joinable] : ofGroup), ...rights];
 }
 
-/** Runs `work`, which resolves to the missing rights (ACLs). Returns a failed finding for each; if `work` rejects, one with the error. */
+/** Returns a failed finding for each missing right (ACL) that `work` resolves to. If `work` rejects, returns one with the error's text. */
 async function missing(
   what: string,
   { config }: KafkaChecks,
@@ -96,7 +96,7 @@ function failure(what: string, detail: string): Finding {
   return { what, fine: false, detail };
 }
 
-/** Checks whether a transaction can be opened. Its transactional id begins with the prefix for which rights are granted. */
+/** Checks whether a transaction can be opened. Its transactional id has the prefix for which `run` needs rights. */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<Finding> {
   const prefix = `cellarstream.${config.topics.sharedPrefix}.`;
   try {

@@ -3,8 +3,8 @@ import type { PagePlace, PagePlan } from '../streams/http/page-plan.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
 /**
- * List offset of the request that tests paging. Only page sizes 1 and 3 divide it, so the response shows whether the API moves list offsets
- * to multiples of the page size.
+ * List offset of the request that tests paging. If the API moves list offsets to multiples of the page size, the response shows it, unless
+ * the page size is 1 or 3.
  */
 const ODD_OFFSET = 3;
 

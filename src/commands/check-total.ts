@@ -13,7 +13,7 @@ const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
  * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. If it is too small,
- * a list that grows during the check seems to have records that the API does not serve.
+ * records that are added during the check look like records that the API does not serve.
  */
 const MARGIN = 20;
 
@@ -31,12 +31,12 @@ export interface TotalToCheck {
 }
 
 /**
- * Checks whether the API serves a list to its end, with at most six requests. These steps end with the first result:
+ * Checks whether the API serves a list to its end, with at most six requests. The first of these steps with a result decides:
  *
  * 1. If the API does not serve the records at the end of the list, the list is capped.
- * 2. If the total is smaller than a page, or not a number at which an API may stop counting, the list is not capped.
+ * 2. If the total is smaller than a page, or not a number at which APIs stop counting, the list is not capped.
  * 3. If two windows that together span all modification dates have about as many records as the total says, the list is not capped.
- * 4. If there is a record after the total, the list is capped.
+ * 4. If the API serves a record beyond the total, the list is capped.
  * 5. If two windows with a gap between them have more records than the total says, the list is capped.
  *
  * Steps 3 and 5 are skipped unless the API interprets dates as documented.

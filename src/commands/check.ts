@@ -29,7 +29,7 @@ import { oneAccount, processSource } from './one-account.ts';
 import type { SettingsSource } from './one-account.ts';
 import { instanceText, runningInstanceOf } from './running-instance.ts';
 
-/** Number of accounts checked at the same time: each needs separate connections. */
+/** Maximum number of accounts checked at the same time, since each needs separate connections. */
 const MAX_AT_A_TIME = 4;
 
 /**
@@ -37,7 +37,7 @@ const MAX_AT_A_TIME = 4;
  * each account of a fleet. Resolves to whether everything works.
  *
  * The requests of `check` to the API count against the account's quota. In Kafka, `check` opens a separate transactional id, and writes
- * only requests for permits and declarations in the ledger.
+ * only declarations in the ledger and requests for permits.
  */
 export async function checkCommand({
   account,
@@ -136,7 +136,7 @@ function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<Finding[
   });
 }
 
-/** Runs `work` with clients of Kafka and the registry that log nothing and give up soon, and closes them. */
+/** Runs `work` with clients of Kafka and the registry, and then closes the clients. They log nothing and give up soon. */
 async function withClients<T>(
   config: ConfigWith<'kafka' | 'registry'>,
   work: (clients: KafkaClients) => Promise<T>,
@@ -179,8 +179,8 @@ function detailOf(found: readonly Finding[]): string {
 }
 
 /**
- * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema versions, if
- * there are any.
+ * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema versions, or one
+ * that says that there are none.
  *
  * @throws CellarstreamError `REGISTRY_REFUSED` if the settings of a subject would prevent the service from registering its schemas.
  */

@@ -5,8 +5,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
 
 /**
- * Returns `no_proxy` settings that add this machine's own addresses to those of the environment: a demo's sandbox and registry are on the
- * loopback interface, which proxies can't reach.
+ * Returns the `no_proxy` settings of the environment, with the loopback addresses added: proxies can't reach the demo's sandbox and
+ * registry, which are there.
  */
 export function directLoopback(env: Environment): Environment {
   const set = env.no_proxy || env.NO_PROXY;

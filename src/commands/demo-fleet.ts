@@ -52,7 +52,7 @@ const RESTART_DEADLINE_MS = 90_000;
 
 /**
  * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and a process for each instance, which the user may
- * kill. Prints which instance claims which account to stdout; messages about the demo itself go to stderr.
+ * kill. Prints to stdout which instance claims which account; messages about the demo itself go to stderr.
  *
  * @throws CellarstreamError with the error text of an instance that could not start.
  */
@@ -91,7 +91,7 @@ interface FleetDemoOptions extends DemoFleetOptions {
 
 /**
  * Runs the demo's instances, and starts an instance again when it ends. The method `run` resolves after a signal, and rejects if an
- * instance can't start. Before that, it stops all instances.
+ * instance can't start. In both cases it first stops all instances.
  */
 class FleetDemo {
   readonly #options: FleetDemoOptions;
@@ -99,7 +99,7 @@ class FleetDemo {
   readonly #running = new Map<string, InstanceProcess>();
   /** Emits after every log line of an instance. */
   readonly #changed$ = new Subject<void>();
-  /** Emits when the demo begins to stop, or errors when an instance can't start. */
+  /** Emits when the demo begins to stop. Fails with an error when an instance can't start. */
   readonly #over$ = new Subject<void>();
   #isStopping = false;
   #areHintsPrinted = false;
@@ -147,8 +147,8 @@ class FleetDemo {
   }
 
   /**
-   * Starts an instance again after {@link RESTART_AFTER_MS}. If others are running, it also waits until they serve all accounts, for {@link
-   * RESTART_DEADLINE_MS} at most.
+   * Starts an instance again after {@link RESTART_AFTER_MS}. If other instances are running but do not serve all accounts by then, waits
+   * until they do, or until {@link RESTART_DEADLINE_MS} have passed.
    */
   #restart(name: string, { cause }: InstanceEnd): void {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';

@@ -35,7 +35,7 @@ const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
  * `cellarstream demo`: runs a sandbox, Kafka, a schema registry and the service until a signal. If KAFKA_BROKERS and SCHEMA_REGISTRY_URL
- * are set, it uses the Kafka and the registry that they name. Changes go to stdout; messages about the demo itself go to stderr.
+ * are set, the demo uses that Kafka and registry instead of its own. Changes go to stdout; messages about the demo itself go to stderr.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
   const stop$ = stopSignals();
@@ -184,7 +184,7 @@ async function expectNoRunningInstance(
   );
 }
 
-/** Opens the service's HTTP endpoints on the port of the settings; if none is set and the default port is in use, on any free port. */
+/** Opens the service's HTTP endpoints on the configured or the default port. If the default port is in use, opens them on any free port. */
 async function openOnFreePort(
   config: Config,
   onError: OperationsOptions['onError'],

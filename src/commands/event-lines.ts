@@ -22,8 +22,8 @@ const OPS = {
 const PATHS_SHOWN = 4;
 
 /**
- * Formats a message as JSON: key, partition, offset, timestamp, headers if it has any, then the fields of its value, or `tombstone` if it
- * has none. Numbers from the API are written as received.
+ * Formats a message as JSON: key, partition, offset, timestamp, headers if there are any, then the fields of the value. A message without a
+ * value has `tombstone: true` instead of these fields. Numbers from the API are written as received.
  */
 export function jsonLine(message: Consumed<ReplayedValue>): string {
   const { key, partition, offset, timestamp, headers, value } = message;
@@ -105,8 +105,8 @@ export function changeLines(
 }
 
 /**
- * Returns the path, as member names, from a record to the object or array that `table` calls `subject`; empty for the record itself.
- * Returns `[subject]` if `table` has no such name.
+ * Returns the path within a record, as member names, of the part that `table` calls `subject`; empty for the record itself. Returns
+ * `[subject]` if `table` has no such name.
  */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];
@@ -135,7 +135,7 @@ function statusText(
 
 const idText = (id: string | null) => (id === null ? '' : `[${id}]`);
 
-/** Returns the first few paths of an event's changed fields, followed by the number of the others. */
+/** Returns the paths of an event's changed fields. Those after the first {@link PATHS_SHOWN} are replaced by their number. */
 function firstPaths(paths: readonly string[]): readonly string[] {
   const more = paths.length - PATHS_SHOWN;
   return more > 0 ? [...paths.slice(0, PATHS_SHOWN), `${more} more`] : paths;

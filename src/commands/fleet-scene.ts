@@ -8,7 +8,7 @@ export class FleetScene {
   readonly #accountCount: number;
   /** Instance that claimed each account last, by account. */
   readonly #owners = new Map<string, string>();
-  /** Accounts that are served: their owner has logged `ready` since it claimed them, and has not released or stopped them, or ended. */
+  /** Accounts that are served: their owner has logged `ready` since the claim, and no release, stop or end of the owner has followed. */
   readonly #read = new Set<string>();
   #members = '';
 
@@ -29,7 +29,7 @@ export class FleetScene {
     return event === 'ready' ? this.#ready(instance, account) : [];
   }
 
-  /** Marks the accounts of an instance whose process has ended as not served, and returns the names of these accounts, sorted. */
+  /** Marks as not served the accounts of an instance that has ended. Returns the names of these accounts, sorted. */
   instanceEnded(instance: string): readonly string[] {
     const owned = [...this.#owners.keys()].filter((name) => this.#owners.get(name) === instance);
     for (const account of owned) this.#read.delete(account);

@@ -21,7 +21,7 @@ export interface InstanceEnd {
   readonly code: number | null;
   /** Reason for the end, such as `SIGKILL` or `exit code 1`. */
   readonly cause: string;
-  /** Last line of stderr that is not a log line: the error text, if there is one. */
+  /** Last line of stderr that is not a log line, such as the text of a fatal error. Empty if there was none. */
   readonly lastOutput: string;
 }
 

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Number of characters in the buffer from which it is written at once. A smaller buffer is written in the next turn of the event loop. */
+/** Size of the buffer, in characters, at which it is written at once. A smaller buffer is written in the next turn of the event loop. */
 const CHUNK = 64 * 1_024;
 
 /** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */
@@ -15,8 +15,8 @@ export class LineWriter {
   }
 
   /**
-   * Adds a line to the current chunk. If that makes the chunk large enough, writes the chunk and returns a promise that resolves once it is
-   * written; a caller that awaits it keeps the buffered text small. Otherwise returns undefined.
+   * Adds a line to the current chunk. If the chunk is now large enough, writes it and returns a promise that resolves once it is written:
+   * callers await the promise to keep the buffered text small. Otherwise returns undefined.
    */
   write(line: string): Promise<void> | undefined {
     this.#text += `${line}\n`;

@@ -20,20 +20,20 @@ import type { ScanTrouble } from '../streams/paging/scan-trouble.ts';
 import { coalesce, LineLimit, PublishedCounts } from './log-limits.ts';
 
 /**
- * Retry delay from which a failure to read the signals topic is logged at level warn, in ms. Failures with a shorter delay are logged at
- * debug: they usually pass.
+ * Retry delay, in ms, at or above which a failure to read the signals topic is logged at level warn. Failures with a shorter delay usually
+ * pass, and are logged at debug.
  */
 const WARN_AFTER_MS = 500;
 /** Interval of the log lines about an initial snapshot's progress, for each list, in ms. */
 const PROGRESS_EVERY_MS = 10_000;
 /** Interval of the log lines about published events, for each list, in ms. */
 const TALLY_EVERY_MS = 60_000;
-/** Interval of the log lines about single records, in ms. Too short: if many records are bad, writing lines delays commits. */
+/** Interval of the log lines about single records, in ms. If it is too short and many records are bad, writing the lines delays commits. */
 const RECORDS_EVERY_MS = 10_000;
 /** Interval at which a warning is repeated while its cause lasts, in ms. */
 const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
 
-/** Log text about a list whose description does not let a full scan prove that a missing record was deleted. */
+/** Log text about a list whose full scans can't prove that a missing record was deleted. */
 const NO_PROOF_OF_ABSENCE =
   'records that are missing from this list are not published as deleted (only those that the API marks as deleted), because they may only have moved: the list has no total, and its pages do not overlap or are not sorted by the key. To publish such deletions, add total, one, deleted or agreed: true to the description of the list, or request the list sorted by its key';
 /** Log texts for kinds of scan trouble that the general text does not describe. */
@@ -45,7 +45,7 @@ const SCAN_TROUBLES: Readonly<Partial<Record<ScanTrouble, string>>> = {
 
 type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
 
-/** Hooks that are called too often to be logged; metrics count them. */
+/** Hooks that are not logged: they are called too often, or (`onStart`) report nothing to log. */
 type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
@@ -62,7 +62,7 @@ export function logHooks(
   const warnings = new LineLimit(REPEAT_WARNING_EVERY_MS);
   const publishedCounts = new PublishedCounts(TALLY_EVERY_MS);
   const unproven = new UnprovenSweeps();
-  /** Limits the line that says that full scans of a list cannot prove deletions: it is written once for each list. */
+  /** Limits the line {@link NO_PROOF_OF_ABSENCE} to one for each list. */
   const noProofLines = new LineLimit(Infinity);
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(

@@ -59,9 +59,9 @@ function countsFrom(since: number) {
 }
 
 /**
- * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name: the first item at once,
- * later ones at intervals of `everyMs` (ms), as the newest item and the number of items since the previous call. Items that are not emitted
- * when the process ends are dropped.
+ * Returns a function that takes a name and an item, and limits the calls of `emit` for each name. The first item is emitted at once. Later,
+ * `emit` is called at intervals of `everyMs` (ms), with the newest item and the number of items since the previous call. Items that are not
+ * emitted when the process ends are dropped.
  */
 export function coalesce<T>(
   everyMs: number,

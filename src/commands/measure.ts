@@ -52,8 +52,8 @@ function measuredLines({ date, lists }: Measured): string {
 }
 
 /**
- * Returns the name of a claim (a statement in a list's description that `check --measure` tests), for some claims with the value in the
- * description, such as `limit 1000`.
+ * Returns the name of a claim (a statement in a list's description that `check --measure` tests). Some names are followed by the value in
+ * the description, as in `limit 1000`.
  */
 function claimText(list: ListDescription, claim: Measurement['claim']): string {
   const values = {

@@ -96,7 +96,7 @@ function inFolder(names: readonly string[]): string {
   return `the accounts of ACCOUNTS_DIR are ${shown}${more > 0 ? `, and ${more} more` : ''}`;
 }
 
-/** Creates the error of a wrong command line, for which the command ends with exit code 2. */
+/** Creates an error about a wrong command line. A command that fails with it has exit code 2. */
 export function usageError(message: string): CellarstreamError {
   return new CellarstreamError('SETTINGS', message);
 }

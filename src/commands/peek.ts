@@ -40,7 +40,7 @@ import { stopSignals } from './stop.ts';
 
 /** Maximum number of requests that `peek` declares in the ledger at once, or asks a running service to permit at once. */
 const MAX_AT_A_TIME = 10;
-/** How long to try to reach Kafka before the first requests are sent without it, in ms. */
+/** Maximum time to try to reach Kafka, in ms. After that, requests are sent to the API without being declared in Kafka. */
 const KAFKA_TIMEOUT_MS = 5_000;
 
 /**

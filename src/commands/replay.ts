@@ -109,8 +109,8 @@ function positionOf<Word extends string>(
 }
 
 /**
- * Returns the topic with this name after the prefix. Accepted are the events of a known list, the status changes of a list, the dead
- * letters, and any topic whose schema in the registry is that of events.
+ * Returns the topic `<prefix>.<of>`. It must hold the events of a list of the description, the status changes of a list, or the dead
+ * letters, or have the schema of events in the registry.
  *
  * @throws CellarstreamError `SETTINGS` for any other topic; `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
  */
@@ -142,5 +142,5 @@ async function hasEvents(topic: string, registry: Registry): Promise<boolean> {
   }
 }
 
-/** Decodes a message with the schema that it was written with, so that fields unknown to this version are shown. */
+/** Decodes a message with its writer's schema, so that fields unknown to this version are shown. */
 const asWritten: ValueReader<ReplayedValue> = (writer) => readAs<ReplayedValue>(writer)(writer);

@@ -25,7 +25,7 @@ import { stopSignals } from './stop.ts';
 
 /**
  * `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. With `believe`, it starts even if a
- * measurement refuted a claim of the API's description.
+ * measurement refuted a statement of the API's description.
  */
 export async function runCommand(flags: { readonly believe?: boolean }): Promise<void> {
   const { believe = false } = flags;

@@ -9,8 +9,8 @@ import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 
 /**
- * Maximum age of the newest message in the ledger topic, in ms. If it is older, no instance is running, since a running instance declares
- * its requests there.
+ * Age of the newest message in the ledger topic, in ms, above which it is assumed that no instance is running: an instance declares its
+ * requests in the ledger.
  */
 const STALE_LEDGER_MS = 10 * 60_000;
 
@@ -37,7 +37,7 @@ export async function runningInstanceOf(
   });
 }
 
-/** Formats the id of a running instance, and the time since which it has owned the account's lists if that is known, as part of a line. */
+/** Formats an instance as part of a line: its id and, if known, the time since which it has owned the account's lists. */
 export function instanceText({ instance, since }: ActiveInstance): string {
   const when = since === undefined ? '' : ` since ${new Date(since).toISOString()}`;
   return `instance ${instance}${when}`;

@@ -29,7 +29,7 @@ interface DataFlags {
   readonly fault: readonly string[];
 }
 
-/** Number of random changes after which `--drift` makes one list irregular, for example by a new field: 15 s at the default rate. */
+/** Number of random changes between two irregularities that `--drift` makes, such as a new field; 15 s at the default rate. */
 const DRIFT_EVERY = 30;
 
 const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];

@@ -27,8 +27,8 @@ export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
 }
 
 /**
- * Returns settings, in the format of `.env`, to run the service against the sandbox: with `accountsDir` those of a fleet for all accounts,
- * otherwise those for the first account, with the API keys of the others as comments.
+ * Returns settings, in the format of `.env`, to run the service against the sandbox. With `accountsDir`, they are for a fleet with all
+ * accounts. Otherwise they are for the first account, and comments contain the API keys of the other accounts.
  */
 function howToUse({ url, apiKey, accounts }: Sandbox, accountsDir: string | undefined): string {
   const lines = [`API_BASE_URL=${url}`];

@@ -9,8 +9,7 @@ import type { Retry } from '../streams/flow/backoff.ts';
 
 export interface AcksOptions<A> {
   /**
-   * Ends the wait for the service's acknowledgements with its first value. A value emitted before the wait counts only if the observable
-   * replays it.
+   * When it emits, the wait for the service's acknowledgements ends. An observable that may emit before the wait has to replay its value.
    */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;

@@ -15,7 +15,7 @@ export function printLine(line: string): void {
 /**
  * Formats rows of cells as lines with aligned columns.
  *
- * @param colored Index of the column that `paint` colors; it is not the last one.
+ * @param colored Index of the column that `paint` colors. It must not be the last column.
  * @param paint Colors the padded text of a cell.
  */
 export function tableLines(
@@ -61,7 +61,7 @@ export class ProgressLine {
     }
   }
 
-  /** Shows how far the work labeled `what` has come, its rate and the estimated time left, in s. */
+  /** Shows the progress of the work labeled `what`, its rate per second, and the estimated time left. */
   progress(what: string, done: number, total: number): void {
     const now = performance.now();
     if (this.#task?.what !== what) this.#task = { what, at: now, done };

@@ -90,7 +90,7 @@ function positionsOf({ certificate }: PublishedCertificate): Map<number, number>
   );
 }
 
-/** Returns the certificate's position in each partition, limited to the offsets that the topic has. */
+/** Returns the certificate's position in each partition. A position outside the topic's offsets is replaced by the nearest of them. */
 function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTopic): TopicPosition {
   const ends = [...bounds].map(([partition, { low, high }]) => {
     const position = BigInt(positions.get(partition) ?? 0);

@@ -17,7 +17,7 @@ export function isRight({ result }: ListFinding): boolean {
   return checked.checked === 'agrees' && (copy === undefined || isRightCopy(copy));
 }
 
-/** Formats the results of `verify` as text: a line for each list, and for a copy a line for each kind of error, or one that says `ok`. */
+/** Formats the results of `verify`: a line for each list. A checked copy adds a line for each kind of error in it, or an `ok` line. */
 export function verifyTable(findings: readonly ListFinding[]): string {
   const { green, red } = stdoutColors();
   const lines = tableLines(findings.map(cellsOf), VERDICT_COLUMN, (text) =>
@@ -119,7 +119,7 @@ function copyLines(copy: CheckedCopy): string[] {
   return [...line('missing', missing), ...line('stale', stale), ...line('too many', tooMany)];
 }
 
-/** Returns the key as it is; as a JSON string if it is empty, or contains white space, commas, quotes or control characters. */
+/** Returns the key unchanged, or as a JSON string if it is empty or contains white space, commas, double quotes or control characters. */
 function printableKey(key: string): string {
   return /^[^\s,"\p{C}]+$/u.test(key) ? key : JSON.stringify(key);
 }

@@ -104,8 +104,8 @@ export async function verifyCommand(
 }
 
 /**
- * Requests new full scans from the running service, and waits until their certificates are published or `waiting.over$` emits. Resolves to
- * the acknowledgement of each list; lists without an acknowledgement are left out.
+ * Requests new full scans from the running service, and waits until their certificates are acknowledged or `waiting.over$` emits. Resolves
+ * to the acknowledgement of each list; lists without an acknowledgement are left out.
  *
  * @throws CellarstreamError `POSITION` if there is no signals topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
@@ -173,8 +173,8 @@ const NO_CERTIFICATE =
   'there is no certificate yet: the service publishes one after each full scan of the list (--fresh requests one)';
 
 /**
- * Returns why there is no fresh certificate of a list; undefined if the service acknowledged that one is published (`done`). `ack` is the
- * acknowledgement; undefined if none arrived within `seconds`.
+ * Returns why a list has no fresh certificate; undefined if it has one (acknowledged as `done`). `ack` is the service's acknowledgement;
+ * undefined if none arrived within `seconds`.
  */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {

@@ -10,8 +10,8 @@ import { overlaid, settingsFileText, settingTexts } from './setting-texts.ts';
 import { settingsFor } from './settings.ts';
 
 /**
- * Sources of the accounts' settings: the folder of account files (in `config`), and the environment and `.env` for what an account's file
- * does not set.
+ * Sources of the accounts' settings. `config` names the folder of account files. Settings that an account's file does not set are read from
+ * `env` and from the `.env` in `cwd`.
  */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -154,13 +154,13 @@ export interface Config {
     /** How the server counts requests against the quota: for each list separately, or for all lists of an API key together. */
     readonly scope: 'endpoint' | 'key';
     /**
-     * Share of the requests that the API allows each minute for an initial snapshot, in percent, 1 to 95. Polls get the rest; the snapshot
-     * also gets the requests that polls leave unused.
+     * Percentage of the API's quota that an initial snapshot gets, 1 to 95. Polls get the rest; the snapshot also gets the requests that
+     * polls leave unused.
      */
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
-  /** Fields of records that cause no event when only they change. */
+  /** Record fields whose changes cause no event unless another field changes, too. */
   readonly volatileFields: readonly FieldPointer[];
   /** How the keys of records are encoded in Kafka. */
   readonly keyFormat: 'text' | 'avro';

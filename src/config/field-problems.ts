@@ -39,8 +39,8 @@ export function piiItem({ resource, path }: FieldPointer): string {
 }
 
 /**
- * Returns the problems, other than of syntax, with the settings that name fields (`PII_DROP`, `PII_MASK`, `PII_HMAC`, `VOLATILE_FIELDS`):
- * fields that the service itself needs, fields in two `PII_` settings, and fields to be masked or hashed that are not text.
+ * Returns problems with the settings that name fields (`PII_DROP`, `PII_MASK`, `PII_HMAC`, `VOLATILE_FIELDS`): fields that the service
+ * itself needs, fields in two `PII_` settings, and fields to be masked or hashed that are not text. Wrong syntax is not reported here.
  */
 export function fieldProblems(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const { schema } = settingsFor(description);

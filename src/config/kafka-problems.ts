@@ -71,8 +71,8 @@ function mechanismOf(texts: SettingTexts): string | undefined {
 }
 
 /**
- * Returns the AWS region of an MSK cluster: the region in the first broker's host name; if that name contains none, `ofEnv`, the region
- * that the environment sets.
+ * Returns the AWS region of an MSK cluster, from the first broker's host name. If the host name contains no region, returns `ofEnv`, the
+ * value of `AWS_REGION`.
  */
 export function mskRegion(
   brokers: readonly string[],

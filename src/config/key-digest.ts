@@ -8,8 +8,8 @@ import type { ApiConfig } from './config.ts';
 export const KEY_DIGEST_BYTES = 6;
 
 /**
- * Returns a digest of an account's credentials and its API's address, in hexadecimal. It shows whether two accounts use the same
- * credentials, without revealing them.
+ * Returns a digest of an account's credentials and its API's address, in hexadecimal. It shows whether two accounts have both in common,
+ * without revealing the credentials.
  */
 export function keyDigest(api: Pick<ApiConfig, 'baseUrl' | 'credentials'>): string {
   const digest = createHash('sha256').update(credentialText(api)).digest();

@@ -36,7 +36,7 @@ export const integer = (least: number, most: number, suffix = '') => {
     .register(ACCEPTED, { phrase });
 };
 
-/** Longest delay of Node's timers, in ms; longer ones fire at once. */
+/** Longest delay of Node's timers, in ms. A timer with a longer delay would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Returns a parser of durations in ms, from `least` to `most`. */
@@ -232,10 +232,10 @@ export const headers = text.transform((value, context): Readonly<Record<string, 
   return z.NEVER;
 });
 
-/** Parsers of ISO 8601 date-times with a time zone: the first without seconds, the second with them. */
+/** Parsers of ISO 8601 date-times with a time zone: one for times without seconds, one for times with seconds. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
 
-/** Parser of an ISO 8601 date, taken as its beginning in UTC, or of a date-time with a zone. The result is in epoch ms. */
+/** Parser of an ISO 8601 date, or a date-time with a time zone. Returns epoch ms; for a date, the beginning of that day in UTC. */
 export const isoInstant = z
   .union([z.iso.date(), ...times], {
     error:

@@ -49,8 +49,8 @@ const REQUIREMENTS: readonly (Requirement & readonly [Name, Name])[] = [
 ];
 
 /**
- * TLS settings, each followed by the settings of the addresses that it applies to. A TLS setting is an error if any of its addresses is
- * set, and all that are set begin with `http://`.
+ * TLS settings, each followed by the settings of the addresses that it applies to. A TLS setting is an error if one or more of its
+ * addresses are set, and these all begin with `http://`.
  */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],
@@ -119,8 +119,8 @@ function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingPro
 }
 
 /**
- * Maps the prefix of a family of settings to the first words of the error text for an unknown name with this prefix. An unknown name is an
- * error, because a misspelled setting would silently have no effect.
+ * Prefixes of settings, each with the beginning of the error text about an unknown setting with this prefix. An unknown name is an error,
+ * because a misspelled setting would silently have no effect.
  */
 const SETTING_FAMILIES = {
   KEY_FIELDS_: 'belongs to no list',

@@ -101,8 +101,8 @@ export function overlaid(base: SettingTexts, over: SettingTexts): Texts {
 }
 
 /**
- * Returns the settings with a value that is not empty. White space around values is removed; from secrets only final line breaks, because
- * they may begin or end with a space.
+ * Returns the settings with a value that is not empty. White space around values is removed. A secret may begin or end with a space: only
+ * its final line breaks are removed.
  */
 function present(texts: SettingTexts): Texts {
   const some: Texts = {};

@@ -40,7 +40,7 @@ export function settingWarnings(
   ];
 }
 
-/** Prefixes with which names of settings begin. Any other name with one of these prefixes is probably a misspelled setting. */
+/** Prefixes of settings. A variable that has such a prefix but is not a setting is probably misspelled. */
 const OWN_PREFIXES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;

@@ -48,8 +48,8 @@ export interface AboutSetting {
    */
   readonly secret?: string;
   /**
-   * Present only for settings that a command can require. `in`: the group that requires this setting. `advice`: the part of the error
-   * message that explains a missing value.
+   * Present only for settings that a command can require. `in`: the group in which the setting is required. `advice`: the explanation in
+   * the error message about a missing value.
    */
   readonly needed?: { readonly in: Need; readonly advice?: string };
 }
@@ -157,7 +157,7 @@ function addressSettings(description: ApiDescription) {
   };
 }
 
-/** Returns the first part of the path of all lists and the login, such as `/v1`; empty if they differ. */
+/** Returns the segment with which the paths of all lists and of the login begin, such as `/v1`; empty if they begin differently. */
 function commonRoot(description: ApiDescription): string {
   const { lists } = description;
   const login = loginOf(description);
@@ -339,7 +339,7 @@ function keyFieldsSettings({ lists }: ApiDescription): object {
 
 /**
  * Returns the possible keys of a list whose records can be requested one by one; each key is given as its field names, joined by commas.
- * Undefined if the API has no request for a single record: then any fields may be the key.
+ * Undefined if the API has no request for a single record: any fields may be the key.
  */
 export function singleReadKeys({ one, keyCandidates }: ListDescription): string[] | undefined {
   return one && keyCandidates.map((fields) => fields.join());
@@ -414,7 +414,7 @@ function modificationTimes({ lists }: ApiDescription): string {
   return [...fields].map((field) => `\`${field}\``).join(' or ') || 'modification time';
 }
 
-/** Largest allowed page size: the smallest `limit` of all lists, but at least {@link MIN_PAGE_SIZE}; 1000 if no list states a limit. */
+/** Returns the largest allowed page size: the smallest `limit` of all lists, at least {@link MIN_PAGE_SIZE}; without limits, 1000. */
 function maxPageSize({ lists }: ApiDescription): number {
   const limits = lists.flatMap(({ limit }) => limit ?? []);
   return limits.length === 0 ? 1_000 : Math.max(MIN_PAGE_SIZE, Math.min(...limits));
@@ -507,8 +507,8 @@ export const SECRETS: readonly (keyof typeof FIXED)[] = FIXED_NAMES.filter(
 export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'));
 
 /**
- * Sections whose settings an account's file may contain, with the exception of those in {@link OF_INSTANCE}. All other settings belong to
- * the instance.
+ * Sections with the settings that an account's file may contain, except those in {@link OF_INSTANCE}. All other settings belong to the
+ * instance.
  */
 const ACCOUNT_SECTIONS = ['The API', 'Topics', 'Reading', 'Quota', 'Personal fields'] as const;
 const OF_INSTANCE = [
@@ -554,7 +554,7 @@ function settingTable(description: ApiDescription) {
     /** All settings by section, in the order of docs/settings.md. */
     sections,
     schema,
-    /** Returns a setting's description, its group, and whether it is a secret. */
+    /** Returns the properties of a setting beside its parser and default. */
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
     names: withFileNames(all),
@@ -572,7 +572,7 @@ function settingTable(description: ApiDescription) {
   };
 }
 
-/** Returns the names, and after them the `*_FILE` names of the secrets among them. */
+/** Returns the names, followed by the `*_FILE` names of those that hold a secret. */
 function withFileNames(names: readonly string[]): readonly string[] {
   const secrets = SECRETS.filter((secret) => names.includes(secret));
   return [...names, ...secrets.map((secret) => `${secret}_FILE`)];
