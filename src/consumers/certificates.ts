@@ -18,7 +18,7 @@ export interface PublishedCertificate {
   readonly publishedAt: number;
 }
 
-/** Where the certificates of one list are published: the topic, and the list and account by which they are selected in it. */
+/** A certificates topic, and the list and account whose certificates are read from it. */
 interface CertificatesSource {
   /** Name of the certificates topic: `<TOPIC_PREFIX>.certificates`; in a fleet, with the fleet's prefix. */
   readonly topic: string;
@@ -27,7 +27,7 @@ interface CertificatesSource {
   readonly account?: string | undefined;
 }
 
-/** Options that say where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
+/** Where the certificates of a list are published. A consumer of the list can compare its copy of the list with them. */
 export interface CertificatesOptions {
   /**
    * Topic with the certificates of the list. Default `<prefix>.certificates`, with the prefix of the list's topic. In a fleet, set it to
@@ -58,8 +58,8 @@ export function certificatesSource(
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, if its version publishes certificates. Check the prefix: accounts of a fleet share a topic with the prefix of the fleet';
 /**
- * Number of messages, at the end of the certificates topic, that the first search covers. Each further search covers `WINDOW_GROWTH` times
- * as many.
+ * Number of messages that the first search for certificates covers. Each further search covers `WINDOW_GROWTH` times as many as the one
+ * before.
  */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;

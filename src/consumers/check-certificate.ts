@@ -147,13 +147,13 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * Count and digest of the live keys after each recent event, by partition and in offset order. They are compared with late certificates.
+   * Count and digest of the live keys after each recent event, by partition, in offset order. A certificate may be older than these events.
    */
   readonly #recent: Map<number, TallyAt[]>;
 
   /**
-   * @param topic Properties of the topic, requested before its first event is read. All events from the first offsets in `topic.bounds` on
-   * have to be passed to `apply`.
+   * @param topic Properties of the topic. Must be requested before the topic is read: `apply` must receive every event from the first
+   * offsets in `topic.bounds` on.
    */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
@@ -195,8 +195,8 @@ const POSITION_TOO_OLD: TallyUnavailable = {
 };
 
 /**
- * Minimum number of recent events of each partition for which {@link TableCheck} stores count and digest. If it is too small, late
- * certificates are `not checked`; if it is too large, memory is wasted.
+ * Minimum number of recent events of each partition for which {@link TableCheck} stores count and digest. If too small, certificates that
+ * arrive late are `not checked`; if too large, memory is wasted.
  */
 const MIN_RETAINED = 10_000;
 

@@ -5,11 +5,11 @@ import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
 import type { EventSummary } from './live-key-tracker.ts';
 
 /**
- * Verdict on a row (key and sequence) of a consumer's copy of a list:
+ * Verdict on a row (key and sequence) of a copy of a list:
  *
- * - `right`: the row has the record's sequence at the certificate's offset, or that of a later event that created or changed the record.
- * - `stale`: the row has another sequence of the record.
- * - `too many`: the record did not exist at the certificate's offset and was not written later, or an earlier row has the same key.
+ * - `right`: the row has the sequence that the record had at the certificate's offset, or that a later event gave it.
+ * - `stale`: the record existed at that offset or was written later, but the row has another sequence.
+ * - `too many`: the record neither existed at that offset nor was written later, or an earlier row has the same key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 
@@ -22,11 +22,9 @@ export interface CheckedEvent {
   readonly event: EventSummary | null;
 }
 
-/**
- * Flags of a key in `#laterKeys`: an event at or after the certificate's offset created or changed the record (`WRITTEN`) or deleted it
- * (`DELETED`).
- */
+/** Flag of a key in `#laterKeys`: an event at or after the certificate's offset created or changed the record. */
 const WRITTEN = 1;
+/** Flag of a key in `#laterKeys`: an event at or after the certificate's offset deleted the record. */
 const DELETED = 2;
 
 /**
@@ -36,7 +34,7 @@ const DELETED = 2;
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
   readonly #certified = new LiveKeyTracker();
-  /** Hashes of the events at or after the certificate's offsets that are not deletions. Each is the hash of an event's key and sequence. */
+  /** Hashes of the events at or after the certificate's offsets, except deletions. An event's hash is that of its key and sequence. */
   readonly #laterEvents = new KeyTable();
   /** Flags (`WRITTEN`, `DELETED`) of the keys that have events at or after the certificate's offsets. */
   readonly #laterKeys = new KeyTable();

@@ -38,7 +38,7 @@ export interface DeadLettered {
   readonly tries: number;
 }
 
-/** A pause before a retry: if `event` is set, the handler is called again with it; else a call to Kafka or the registry is repeated. */
+/** A pause before a retry of the handler with `event` or, if `event` is undefined, of a call to Kafka or the registry. */
 export interface GroupRetry extends Retry {
   readonly event?: { readonly partition: number; readonly offset: string } | undefined;
 }
@@ -81,8 +81,8 @@ interface HandlingHooks {
 }
 
 /**
- * Makes one attempt to handle a message and emits the outcome. Completes without an outcome if `halt$` emits during a pause between calls
- * to Kafka or the registry.
+ * Makes one attempt to handle a message and emits the outcome. Emits none if `halt$` emits while a call to Kafka or the registry waits for
+ * its next retry.
  */
 export type Handling<T, R> = (
   partition: number,
@@ -148,10 +148,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'VALUE_UNREADABLE';
 }
 
-/**
- * Throws the error for a message that could not be decoded: `VALUE_UNREADABLE` if the registry refused the message's schema id but has a
- * schema of the topic, otherwise `error` itself.
- */
+/** Throws `error`, or `VALUE_UNREADABLE` if the registry refused the message's schema id although it has a schema of the topic. */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
   // A registry without a schema of the topic may be the wrong one: `VALUE_UNREADABLE` would turn every message into a dead letter.

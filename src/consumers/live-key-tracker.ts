@@ -27,8 +27,8 @@ export class LiveKeyTracker {
   readonly #tallies = new Map<number, KeyTally>();
 
   /**
-   * Updates the live keys, count and digest for the next event of a partition. Ignores an event whose `sequence` is not higher than that of
-   * the live key's newest event.
+   * Updates the live keys, count and digest for a partition's next event. Ignores an event of a live key unless its `sequence` is higher
+   * than that of the key's newest event.
    *
    * @param event Null for a tombstone.
    */

@@ -30,8 +30,8 @@ export interface OrderStatusChangesOptions extends Omit<
 }
 
 /**
- * Emits the status changes of orders that match `where`, in the range from `from` to `to` as in {@link replay}: by default all that exist
- * at the time of the subscription.
+ * Emits the order status changes that match `where`, in the range from `from` to `to` as in {@link replay}: by default all that exist at
+ * the time of the subscription.
  *
  * In a status change, `from` is null if there was no status before, `to` is null if the status was removed.
  *

@@ -70,7 +70,7 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly onCaughtUp?: () => void;
   /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
-  /** Called before each pause after which a failed request to the registry is repeated. It is repeated only if `to` is `never`. */
+  /** Called before each pause that precedes a retry of a request to the registry. Requests are retried only if `to` is `never`. */
   readonly onRetry?: (retry: Retry) => void;
   /**
    * Called with the list's newest certificate and with each later one, once the replay has read up to the certificate's positions. A
@@ -94,7 +94,7 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
 
 /**
  * Emits the decoded messages of a topic from `from` to `to`: only committed messages, in offset order within each partition. Completes at
- * `to`. It uses no consumer group. To resume, store {@link positionAfter} each message and pass it as `from`.
+ * `to`. It uses no consumer group. To resume, pass the position after the last processed message as `from`: see {@link positionAfter}.
  *
  * Backpressure: the next batch is fetched only after the current one has been delivered. Without `handle`, messages are emitted without
  * waiting for the subscriber, so do slow work in `handle`.

@@ -66,9 +66,9 @@ export interface SubscribeGroupOptions<T> {
   /** Called after each rebalance with the partitions assigned to this member. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
-   * Called with the list's newest certificate, and with each later one as it is published. A certificate states count and digest of the
-   * list's records after a full scan. The member may not have handled all events before it: compare the certificate's positions with the
-   * consumer group's committed offsets. If the callback throws, the member ends with that error.
+   * Called with the list's newest certificate, and with each later one when it is published, even if the member has not handled all events
+   * before it: compare the certificate's positions with the consumer group's committed offsets. A certificate states count and digest of
+   * the list's records after a full scan. If the callback throws, the member ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**
@@ -99,7 +99,7 @@ const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
  *   of a status change.
  * - A failed handler is called again after a pause. Later events with the same key wait; other events are handled meanwhile.
  * - In a rebalance no new handler starts, running ones are waited for (up to a minute), and offsets are committed.
- * - A slow handler does not end the membership. No further events of its partitions are fetched until the current batch is done.
+ * - A slow handler does not end the membership. While it runs, no further events are fetched from the broker that its event came from.
  * - While Kafka or the registry is unavailable, the member waits and retries.
  *
  * Known limits of kafkajs:
@@ -161,8 +161,8 @@ interface MemberOptions<T> extends SubscribeGroupOptions<T> {
 }
 
 /**
- * A member of a consumer group, until `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried. Then it finishes
- * the handlers in progress and leaves the group, and the Observable completes or errors with the first failure.
+ * A member of a consumer group. When `stop$` emits, the subscriber unsubscribes, or a failure occurs that is not retried, the member
+ * finishes the running handlers and leaves. The Observable then completes, or errors with the first failure.
  */
 class GroupMember<T, R> {
   readonly #options: MemberOptions<T>;

@@ -56,8 +56,8 @@ export interface Table<Image> {
    */
   readonly ready: Promise<void>;
   /**
-   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or if
-   * `select` or `onCertificate` throws. Completes when the table is closed.
+   * Emits each change from the subscription on, also while the table is loaded. Errors as {@link replay} does, or if `select` or
+   * `onCertificate` throws. Completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
   /** Stops applying new events of the topic to the table. The records in the table stay readable. */
@@ -192,8 +192,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the partition's last event, if its sequence was not higher than that of an earlier event; otherwise null. A tombstone with this
-   * key is then outdated, too.
+   * Key of the last event of the partition, if that event was outdated or a duplicate; otherwise null. A tombstone with this key is
+   * outdated, too.
    */
   readonly late: string | null;
 }
@@ -202,7 +202,7 @@ const NOTHING: Progress = { sequence: -Infinity, late: null };
 
 /**
  * Returns a function that takes the events in order and returns whether an event has a higher sequence than all earlier ones of its
- * partition. A tombstone has no sequence: it gets the same result as the deletion right before it.
+ * partition. For a tombstone, which has no sequence, it returns the result for the deletion before it.
  */
 function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
   const partitions = new Map<number, Progress>();

@@ -31,8 +31,8 @@ export interface AccessTokensOptions {
 }
 
 /**
- * Fraction of a token's lifetime after which it is renewed. If it is too small, many tokens are requested. If it is too large, a Kafka
- * connection has to log in again soon.
+ * Fraction of a token's lifetime after which it is renewed. If it is too small, many tokens are requested. If it is too large, Kafka
+ * connections get tokens that soon expire.
  */
 const RENEW_AT = 0.8;
 /**
@@ -47,7 +47,7 @@ const WAIT_MS = 3_000;
 const PAUSE_MS = 1_000;
 
 /**
- * Age in ms up to which a token is still used after a server has refused it: some servers accept a token only seconds after it was issued.
+ * Age in ms up to which a token is still used after a server has refused it: some servers do not accept a token in its first seconds.
  * If it is too small, such a server refuses each new token. If it is too large, invalid tokens are used for too long.
  */
 const YOUNG_MS = 6_000;

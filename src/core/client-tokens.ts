@@ -93,10 +93,10 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
- * @param hasGranted Whether the endpoint has granted a token before: a response that is neither a token nor an OAuth error is then a
- * temporary error.
+ * @param hasGranted Whether the endpoint has granted a token before. If so, a response that is neither a token nor an OAuth error is
+ * temporary.
  * @param now Current time, in epoch ms.
- * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or probably did so.
+ * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or seems to have refused it.
  */
 async function requestToken(
   endpoint: TokenEndpoint,

@@ -3,20 +3,20 @@ export type ErrorCode =
   /** The command line, a setting, or a file that a setting names is wrong. The message lists all wrong settings. */
   | 'SETTINGS'
   /**
-   * The API or its login refused the API key or other credentials. If it accepted them before, requests are retried for
+   * The API or its login refused the API key or other credentials. Credentials that it accepted before are retried for
    * `API_KEY_PATIENCE_MS`.
    */
   | 'API_KEY_REJECTED'
   /** The API refused the token of a request for records. The request is repeated with the same token or a new one. */
   | 'TOKEN_REJECTED'
   /**
-   * The API responded to a request for records with 429 or a status that means `quota` in the description, or the command `check` could not
-   * send its requests because the configured quota was used up.
+   * The API refused a request because the quota was used up (429, or a status that means `quota` in the description), or the configured
+   * quota kept the command `check` from sending its requests.
    */
   | 'QUOTA_EXCEEDED'
   /**
-   * The API responded with a status that does not mean success and has no other code. `canPass` in the context or else the status decides
-   * whether the request is retried.
+   * The API responded with a status that does not mean success and has no other code. `canPass` in the context decides whether the request
+   * is retried; without `canPass`, the status decides.
    */
   | 'API_STATUS'
   /** The API's response is malformed: it is truncated, is not JSON, or does not have the form that the description states. */
@@ -49,10 +49,7 @@ export type ErrorCode =
   | 'TOPIC_SETTINGS'
   /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
-  /**
-   * A topic that is needed does not exist, or a position in it is invalid: the topic has no such partition or offset, or the messages there
-   * have been deleted.
-   */
+  /** A required topic does not exist or lacks the requested partition or offset, or the messages at that offset have been deleted. */
   | 'POSITION'
   /**
    * A message does not have the format of its topic, or the registry lacks its schema. A consumer's error usually has the message's
@@ -146,8 +143,8 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Whether an error of a request to the API is temporary. Accepts what {@link isRetryable} accepts, and also redirects and 404, unless
- * `canPass` is false: gateways send them while the API behind them is being replaced.
+ * Whether an error of a request to the API is temporary: as {@link isRetryable} decides, but redirects and 404 are temporary, too, unless
+ * `canPass` is false. Gateways send them while the API is being replaced.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
@@ -167,7 +164,7 @@ export function isResourceError(error: unknown): boolean {
   return RESOURCE_CODES.has(error.code);
 }
 
-/** Returns an error's message and the messages of its causes on one line, at most four. Repetitions are left out. */
+/** Returns an error's message and those of its causes on one line: at most four messages, without repetitions. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at !== undefined && at !== null && parts.length < 4;) {

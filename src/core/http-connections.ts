@@ -7,8 +7,8 @@ import type { Proxies } from './proxies.ts';
 
 /**
  * How long one address of a host may take to accept a connection before the next address is tried, in ms. If it is too large, addresses
- * without a route use up the connect timeout. If it is too small, slow connections fail, and those whose first SYN is lost: it is sent
- * again only after 1 s.
+ * without a route use up the connect timeout. If it is too small, connections fail that are slow or lose the first SYN, which is sent again
+ * after 1 s.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
 

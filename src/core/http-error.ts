@@ -37,7 +37,7 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   return noAnswer(` (if this persists, the port may not use TLS: ${plainTextAdvice})`);
 }
 
-/** Returns the advice to use `https://`, for a request sent in plain text to a port that may expect TLS. `address`: name of the setting. */
+/** Returns advice for a failed plain-text request to a port that may use TLS. `address`: name of the setting with the address. */
 export function ifTls(address: string): string {
   return `if the port uses TLS, begin ${address} with https://`;
 }

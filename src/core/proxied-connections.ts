@@ -9,7 +9,7 @@ import type { ChosenProxy, Proxies } from './proxies.ts';
 
 interface ProxiedOptions {
   readonly proxies: Proxies;
-  /** Connects to a server without a proxy. If `httpSocket`, the socket of a tunnel, is passed, sets up TLS in that tunnel instead. */
+  /** Connects to a server directly, or sets up TLS in a tunnel if the tunnel's socket is passed as `httpSocket`. */
   readonly direct: buildConnector.connector;
   readonly toProxy: buildConnector.connector;
   readonly timeoutMs: number;
@@ -67,7 +67,7 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   });
 }
 
-/** Whether the proxy may not allow or support CONNECT, so that the request may succeed with an absolute URL. */
+/** Whether the proxy seems not to allow or support CONNECT. The request may then succeed with an absolute URL. */
 function isTunnelRefused(error: Error): boolean {
   if (!(error instanceof ProxyError)) return false;
   // Node's HTTP server closes the connection if it has no listener for CONNECT.
@@ -93,8 +93,8 @@ function absolute(
 }
 
 /**
- * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the proxy
- * itself seems to have refused it: by a 407, or by a 403 that is not JSON before the server has responded.
+ * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the
+ * response seems to be the proxy's own: a 407, or a 403 that is not JSON while the server has not responded yet.
  *
  * @param origin Origin of the server.
  * @param reached Origins of servers that have responded through the proxy, with a status below 500.

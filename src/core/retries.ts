@@ -40,8 +40,8 @@ export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 interface Limit {
   readonly ms: number;
   /**
-   * Maximum time for all attempts together, in ms, until a broker responds. Default: `ms`. If it is too large, commands report late that
-   * Kafka is unreachable.
+   * Maximum time for all attempts while no broker has responded, in ms. Default: `ms`. If it is too large, commands report late that Kafka
+   * is unreachable.
    */
   readonly unreachableMs?: number;
 }
@@ -74,7 +74,7 @@ export const KAFKA_LIMITS = {
    * responded.
    */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
-  /** Time limit for a task's requests about its topics, and about this client's rights on them. Short: a task restarts after an error. */
+  /** Time limit for a task's requests about its topics and this client's rights on them. Short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
   /** Time limit for the first requests to Kafka when the service starts. If it is too large, an unreachable Kafka is reported late. */
   startQuery: { ms: 1_000 },
@@ -97,21 +97,21 @@ export const LASTING_MS = {
    */
   unknownTopic: 5_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens before that is final, in ms, if they have accepted none before. A broker
-   * refuses valid tokens until it has fetched the key of the identity provider.
+   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms, if they have accepted none before. A broker
+   * refuses valid tokens until it has fetched the identity provider's key.
    */
   refusedToken: 15_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens before that is final, in ms, once they have accepted one. Longer than
-   * `refusedToken`, because the cause is then probably the identity provider and not a setting.
+   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms, once they have accepted one. Longer than
+   * `refusedToken`, because the cause is then probably the identity provider, not a setting.
    */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Maximum number of consecutive retries of a fetch from a topic that does not exist or, with `retriesOutages: false`, from a broker that
- * does not lead the partition. They take some eight seconds. If it is too small, fetching fails for a new topic and during the election of
- * a partition leader.
+ * Maximum number of consecutive retries of a fetch after the response that the topic does not exist or, with `retriesOutages: false`, that
+ * the broker does not lead the partition. They take some eight seconds. If it is too small, fetches fail while a topic is new or a
+ * partition leader is being elected.
  */
 export const FETCH_RETRIES = 5;
 
@@ -123,17 +123,14 @@ export const KAFKAJS_RETRIES = {
   command: 5,
 } as const;
 
-/**
- * Returns the pause, or the upper bound of a random pause, after a number of consecutive failures, in ms. `failures` is 1 after the first
- * failure.
- */
+/** Returns the pause (or the upper bound of a random pause) after `failures` consecutive failures, in ms. */
 export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns a function that must be called after each attempt, with whether it failed. It returns the time since the first of the consecutive
- * failures, in ms, or 0 if the attempt did not fail.
+ * Returns a function that must be called after each attempt. It returns the time since the first of the consecutive failures, in ms; 0 if
+ * the attempt did not fail.
  *
  * @param now Returns the time of a monotonic clock, in ms.
  */
