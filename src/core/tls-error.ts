@@ -4,19 +4,19 @@
 import { CellarstreamError, codeOf } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 
-/** A server, with its name and the names of its settings for error messages. */
+/** Describes a server for the messages of TLS errors: its name, and the names of the settings for it. */
 export interface TlsPeer {
-  /** Name of the server, such as `Kafka`, or its address without credentials. */
+  /** The server in error messages: a name such as `Kafka`, or its address without credentials. */
   readonly who: string;
   /** Name of the setting with the server's address. */
   readonly address: string;
-  /** Name of the setting that names the file with the trusted certificate authorities. */
+  /** Name of the setting with the path of the file of trusted certificate authorities. */
   readonly ca: string;
-  /** Names of the settings with the client's certificate and key. Undefined if client certificates are not supported. */
+  /** Names of the settings for the client's certificate and key. Undefined if there are no such settings. */
   readonly clientCertificate?: { readonly cert: string; readonly key: string };
-  /** Advice in the error message for a server that does not support TLS. */
+  /** Advice that the error message gives if the server's port does not support TLS. */
   readonly plainTextAdvice: string;
-  /** Code of errors that the server's operator can resolve while this process runs. */
+  /** Code of errors that the server's operator can resolve, such as an expired certificate. They are retried. */
   readonly unreachable: ErrorCode;
 }
 
@@ -28,8 +28,8 @@ const UNKNOWN_AUTHORITY = new Set([
 ]);
 
 /**
- * Error codes of OpenSSL and Node for a server certificate that the server's operator must replace, for example because it was revoked.
- * Unknown authorities and expired certificates have other codes.
+ * Error codes of OpenSSL and Node for faults of a server's certificate or revocation list that the server's operator must correct. Unknown
+ * authorities and expired certificates have other codes.
  */
 const INVALID_CERTIFICATE = new Set([
   ...['CERT_CHAIN_TOO_LONG', 'CERT_REJECTED', 'CERT_REVOKED', 'HOSTNAME_MISMATCH'],
@@ -40,10 +40,10 @@ const INVALID_CERTIFICATE = new Set([
 ]);
 
 /**
- * Returns the error for a failed TLS connection; undefined if the failure does not concern TLS. The code depends on what must change:
+ * Returns the error for a failed TLS connection; undefined if the failure does not concern TLS. The error has one of these codes:
  *
- * - A setting or a file of this process, such as for an unknown authority or a refused client certificate: `TLS_REFUSED`, which is final.
- * - The server, such as for an expired certificate: `server.unreachable`, which is retried.
+ * - `TLS_REFUSED`, which is final: a setting or a file of this process must change, for example if the certificate's authority is unknown.
+ * - `server.unreachable`, which is retried: the server must change, for example if its certificate has expired.
  */
 export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | undefined {
   const code = codeOf(error);
@@ -95,7 +95,7 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
   ACCESS_DENIED: 'it gives no access',
 };
 
-/** Returns the error message for a TLS alert about the client's certificate; undefined if there is none for the error code. */
+/** Returns the error message if `code` is a known TLS alert about the client's certificate; otherwise undefined. */
 function clientMessage(
   code: string,
   { who, clientCertificate: settings }: TlsPeer,
@@ -127,7 +127,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : '';
 }
 
-/** Returns Node's reason why a certificate is for another host, after a space and in parentheses; empty if the error gives no reason. */
+/** Returns Node's explanation of a certificate for another host, as ` (<explanation>)`; empty if the error contains none. */
 function mismatchReason(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
   return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';

@@ -19,7 +19,7 @@ export type Path = readonly (string | number)[];
 export interface Problem {
   readonly path: Path;
   readonly message: string;
-  /** Whether the mistake concerns the key at the end of `path` and not the key's value. */
+  /** Whether the mistake is the key at the end of `path` itself, and not that key's value. */
   readonly isKey?: boolean;
 }
 
@@ -27,15 +27,13 @@ export function parameterSetting(name: string): string {
   return `API_PARAM_${name.toUpperCase()}`;
 }
 
-/** A place in a description that refers to the value of a setting, and the message that is reported if that setting has no value. */
+/** A place in a description that needs a setting. `message` is reported if the setting has no value. */
 export interface SettingUse extends Problem {
   /** Name of the setting, such as `API_KEY`. */
   readonly setting: string;
 }
 
-/**
- * Returns the places where `auth` uses a credential, and the entries of `parameters`. Each has the message for a setting without a value.
- */
+/** Returns the places that need settings: those in `auth` that contain the variable of a credential, and all entries of `parameters`. */
 export function settingUses({ auth, parameters = [] }: DescriptionFile): SettingUse[] {
   const uses = parameters.map((name, index): SettingUse => {
     const setting = parameterSetting(name);
@@ -50,7 +48,7 @@ export function settingUses({ auth, parameters = [] }: DescriptionFile): Setting
   return uses;
 }
 
-/** Reserved names, which a list or a topic of status changes must not have, each with the reason. */
+/** Names that a list or a topic of status changes must not have, each with the reason. */
 const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
     (topic) => [topic, 'the service has a topic of that name'] as const,
@@ -60,10 +58,7 @@ const RESERVED: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/**
- * Returns the name and the properties (`keys`) of each list of the description file. Properties that a list lacks come from the file's
- * `list`.
- */
+/** Returns the name and the properties (`keys`) of each list in the file, completed by the file's defaults (`list`). */
 export function listsOf({ list, lists }: DescriptionFile): [name: string, keys: ListFile][] {
   return Object.entries(lists).map(([name, own]) => [name, { ...list, ...own }]);
 }
@@ -138,7 +133,7 @@ class Checks {
     this.problems.push({ path, message, isKey: true });
   }
 
-  /** Adds a problem for each limit below one request per minute, and for each quota of a single list that is `per key`. */
+  /** Adds a problem for each limit below one request per minute, and for each limit of a single list that ends with `per key`. */
   #quotas(): void {
     const { quota, auth, list, lists } = this.#file;
     const check = (limit: string | undefined, ...path: Path) => {
@@ -222,8 +217,8 @@ class Checks {
     const own = this.#file.lists[name]!;
     const defaults = this.#file.list ?? {};
     /**
-     * Returns the path of this list's property `key` in the description file: `lists.<name>.<key>`, or `list.<key>` if only the defaults of
-     * all lists have it. `more`: further steps, to a value within the property.
+     * Returns the path of this list's property `key` in the file: `list.<key>` if the list has it only by default, otherwise
+     * `lists.<name>.<key>`. `more`: names of the steps from the property to a value in it.
      */
     const at = (key: keyof ListFile, ...more: string[]): Path =>
       key in own || !(key in defaults) ? ['lists', name, key, ...more] : ['list', key, ...more];
@@ -371,7 +366,7 @@ class Checks {
     }
   }
 
-  /** Adds a problem for each name of a list or topic that another list, the service or a metric uses already. */
+  /** Adds a problem for each list and each topic of status changes whose name is reserved or already in use. */
   #topics(): void {
     const taken = new Map<string, string>(RESERVED);
     const take = (topic: string, path: Path, isKey: boolean) => {

@@ -24,7 +24,7 @@ export function isCredential(variable: string): variable is CredentialName {
   return Object.hasOwn(CREDENTIALS, variable);
 }
 
-/** Returns the credentials that a description uses, each once, in the order of {@link CREDENTIALS}. */
+/** Returns the names of the credentials that `auth` refers to, each once, in the order of {@link CREDENTIALS}. */
 export function credentialsIn(auth: ApiDescription['auth']): CredentialName[] {
   const used = new Set(variablesIn(auth as Json));
   return (Object.keys(CREDENTIALS) as CredentialName[]).filter((name) => used.has(name));

@@ -76,18 +76,18 @@ export interface ListDescription extends Pick<
   /** JSON Pointers of a page's offset and size in responses. They show when the server served another page than requested. */
   readonly reported?: ListFile['reported'];
   /**
-   * JSON Pointer of a member of the response body that is true unless the response reports an error. If undefined, a response counts as
-   * successful if it has records, or if it does not look like an error.
+   * JSON Pointer of a flag in the response body. If the flag is not true, the response reports an error. If `ok` is undefined, a response
+   * reports an error if it has no records and looks like an error message.
    */
   readonly ok?: ListFile['ok'];
   /**
-   * Candidates for the key of the list's records, each of one or several fields. The first candidate that suits the records of the first
-   * page becomes the key; a sole candidate is not checked.
+   * Candidates for the key of the list's records, each of one or several fields. A sole candidate is the key. Of several, the first that
+   * identifies the records of the first page is the key.
    */
   readonly keyCandidates: readonly (readonly string[])[];
   /**
-   * Names of the fields with the modification time of a record. Of several, the first that contains a time is used. Empty if records have
-   * no modification time.
+   * Names of the fields that may have the modification time of a record; the first that contains a time is used. Empty if there are no such
+   * fields.
    */
   readonly updated: readonly string[];
   /** How to request a single record by its key; undefined if the API has no such request. */
@@ -130,11 +130,11 @@ export interface StatusTableSubject {
   /** Status fields of the object, each as a path of property names from the object. Simultaneous changes are published in this order. */
   readonly fields: readonly (readonly string[])[];
   /**
-   * Name of the object's field with the time of a status change. If undefined, or without a valid time, the record's modification time is
-   * used.
+   * Name of the object's field with the time of a status change. The record's modification time is used if the name is undefined or the
+   * field has no valid time.
    */
   readonly time: string | undefined;
-  /** Whether `time` is the time when the object was created. If so, it is used only for an object that is new in the record. */
+  /** Whether the field `time` contains the creation time of the object, which is used only if the change added the object. */
   readonly isTimeOfNew: boolean;
 }
 
@@ -149,8 +149,8 @@ export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[]
 }
 
 /**
- * Returns the name of a list's total (the number of its records) for messages: the last name of its JSON Pointer, the name of its header,
- * or `the total of <path>` if it has a separate request; otherwise `the total`.
+ * Returns the name of a list's total (the number of its records) for messages: the last name of the JSON Pointer, the name of the header,
+ * `the total of <path>` for a separate request, or else `the total`.
  */
 export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   if (typeof total === 'string') return pointerNames(total).at(-1) ?? 'the total';
@@ -158,7 +158,7 @@ export function totalName({ total }: Pick<ListDescription, 'total'>): string {
   return total && 'path' in total ? `the total of ${total.path}` : 'the total';
 }
 
-/** Returns a function that takes the name of a list and returns the {@link totalName} of that list, for messages. */
+/** Returns a function that returns the {@link totalName} of the list with a given name. */
 export function totalNames(lists: readonly ListDescription[]): (resource: string) => string {
   const totals = new Map(lists.map((list) => [list.name, totalName(list)]));
   return (resource) => totals.get(resource) ?? 'the total';
@@ -184,8 +184,8 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
 }
 
 /**
- * Whether any page of the list can be requested directly: by its list offset, or by its number and a page size. The pages of other lists
- * are requested one after another.
+ * Whether any page of the list can be requested directly: requests contain its list offset, or its number and the page size. If false,
+ * pages are requested one after another.
  */
 export function isPagedByOffset(list: ListDescription): boolean {
   return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));

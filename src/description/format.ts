@@ -60,7 +60,7 @@ const quotaText = (example: string, scopes = '') =>
     /^[1-9]\d{0,6}\/(?:s|min|h|d)(?: per (?:list|key))?$/,
     `a number of requests per s, min, h or d${scopes}, such as ${example}`,
   );
-/** End of the text by which error messages describe a limit, if the limit may have a scope (`per list` or `per key`). */
+/** Words for error messages: the scopes that a limit may have. */
 const SCOPES = ', per list or per key (the default)';
 const header = z.strictObject({ header: text('the name of a header') });
 const place = (what: string) =>
@@ -229,8 +229,8 @@ const listKeys = {
 };
 
 /**
- * Statements of a list's description that `check --measure` can refute, each named after a property. `order`: unchanged records are in the
- * same order in every response.
+ * Names of the claims: statements of a list's description that `check --measure` can refute. All but `order` are names of properties.
+ * `order`: unchanged records are in the same order in every response.
  */
 export const CLAIMS = [
   ...(['key', 'order', 'limit', 'paging', 'more'] as const),
@@ -243,9 +243,7 @@ const claims = z
   .array(oneOf(CLAIMS, 'a claim'))
   .describe('names of claims of the description of a list, such as [key, limit]');
 
-/**
- * Zod schema of the result of `check --measure`: the value of the property `measured` in the YAML that it prints and in a description file.
- */
+/** Zod schema of the result of `check --measure`. The command's YAML output and a description file have it as the property `measured`. */
 export const measuredFormat = object('the result of check --measure: date, lists', {
   date: matching(/^\d{4}-\d\d-\d\d$/, 'the day of the measurement, such as 2026-05-01'),
   lists: recordOf(

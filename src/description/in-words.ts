@@ -31,9 +31,7 @@ function authInWords(auth: ApiDescription['auth']): string {
   return 'header' in auth ? `${auth.header}: ${value}` : `?${auth.query}=${value}`;
 }
 
-/**
- * Returns a value of `auth` for display: the value itself if it refers to a variable, as `Bearer {API_KEY}` does, otherwise `[redacted]`.
- */
+/** Returns a value of `auth` for display: unchanged if it contains a variable, such as `{api_key}`; otherwise `[redacted]`. */
 function withoutSecret(template: string): string {
   return variablesIn(template).length > 0 ? template : '[redacted]';
 }

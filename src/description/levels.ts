@@ -6,7 +6,7 @@ import type { ListDescription } from './description.ts';
 
 /** The properties of a list that decide what its full scans prove. */
 export interface ReadingRules {
-  /** Whether each page overlaps the one before it, so that an anchor shows that no record was missed in between. */
+  /** Whether each page repeats records of the previous one. If one of them is unchanged (an anchor), no record was missed in between. */
   readonly overlaps: boolean;
   /** Whether one response contains the whole list. */
   readonly isWhole: boolean;
@@ -19,8 +19,8 @@ export interface ReadingRules {
   /** Whether only an empty page shows where the list ends. */
   readonly endsEmpty: boolean;
   /**
-   * Whether the last page may be empty although the list has records. True if `endsEmpty` is true, or if only a `next` cursor or address
-   * shows that another page follows.
+   * Whether the last page may be empty although the list has records: `endsEmpty` is true, or only `next` (a cursor or an address) shows
+   * whether another page follows.
    */
   readonly mayEndEmpty: boolean;
   /** Whether a record counts as deleted if two full scans that read the same keys do not contain it. */
@@ -79,7 +79,7 @@ export function needsKeyOrder(list: ListDescription): boolean {
   return readingRules(list).overlaps && list.dates === undefined;
 }
 
-/** Returns the levels that full scans of a list can reach, strongest first, in words. States if `anchored` requires a sorted list. */
+/** Returns the {@link possibleLevels} of a list in words. States if `anchored` requires a list that is sorted by its key. */
 export function levelsInWords(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   if (!needsKeyOrder(list)) return levels.map((level) => LEVEL_WORDS[level]);
@@ -90,7 +90,7 @@ export function levelsInWords(list: ListDescription): string[] {
   ];
 }
 
-/** Returns the levels that full scans can reach, strongest first. A level is how strong the evidence is that a scan read the whole list. */
+/** Returns the levels that full scans can reach, strongest first. A level is a kind of evidence that a scan read the whole list. */
 export function possibleLevels(list: ListDescription): ReadingLevel[] {
   const { overlaps, hasTotal, isWhole, isAgreed } = readingRules(list);
   const levels: ReadingLevel[] = [];

@@ -24,7 +24,7 @@ export interface DescribedQuota {
   /** Maximum number of requests per second for an API key, counted over all lists; undefined without such a limit. */
   readonly keyPerSecond: number | undefined;
   /**
-   * Limits of each list, by its name. A limit per minute replaces `perMinute` if `scope` is `endpoint`; otherwise it applies in addition.
+   * Limits of each single list, by its name. With scope `endpoint`, a limit per minute replaces `perMinute`; with scope `key`, both apply.
    */
   readonly lists: Readonly<Record<string, RequestLimits>>;
   /** Maximum numbers of logins per minute and per second. */
@@ -45,7 +45,7 @@ const MAX_PER_SECOND = 10_000;
 
 /**
  * Returns the limits of a description's list requests and logins. The API's limits `per list` apply to each list for which the description
- * states no other quota; the API's limits `per key` apply to every list.
+ * states no other quota. Its limits `per key` apply to all lists together.
  */
 export function describedQuota({
   auth,

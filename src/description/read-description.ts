@@ -78,7 +78,7 @@ export function parseDescription(text: string, path: string): ApiDescription {
   throw invalid(sorted.map(lineOf));
 }
 
-/** Returns the first YAML alias that has no anchor or is inside the node that it refers to; undefined if there is none. */
+/** Returns the first wrong YAML alias: it has no anchor, or is inside the node that it refers to. Undefined if there is none. */
 function wrongAliasIn(document: Document): { position: number; message: string } | undefined {
   let found: ReturnType<typeof wrongAliasIn>;
   visit(document, {
@@ -116,7 +116,7 @@ function invalid(lines: readonly string[]): CellarstreamError {
   return new CellarstreamError('SETTINGS', [...new Set(lines)].join('\n'));
 }
 
-/** Returns the path and the message of a problem, with a colon between them unless the path is the subject of the message. */
+/** Returns the path and the message of a problem, with a colon between them unless they form a sentence (`lists.orders needs ...`). */
 function textOf({ path, message }: Problem): string {
   if (path.length === 0) return message;
   const isSentence = /^(?:is|needs|has|sends) /.test(message);
@@ -132,8 +132,8 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * Converts a zod issue to problems. For a union, returns the problems of the first alternative that objects only to parts within the value;
- * if there is none, one problem for the whole value.
+ * Converts a zod issue to problems. If a value fits no alternative of a union: the problems of the first alternative that objects only to
+ * parts of the value, or one problem for the whole value if there is no such alternative.
  */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
@@ -157,8 +157,8 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the place of a problem in the file, as a character position: that of the value at `path` or, with `isKey`, of the last key in
- * `path`. If the file lacks it, the position of the last part of `path` that exists.
+ * Returns the character position of a problem in the file: that of the value at `path` or, with `isKey`, of the last key in `path`. If the
+ * file lacks that value or key, returns the position of the last part of `path` that exists.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;
@@ -182,8 +182,8 @@ function startOf(node: unknown): number | undefined {
 }
 
 /**
- * Reads the `.avsc` files that a description names into `schemas`. Returns a problem for each file that can't be read or is not a record
- * schema.
+ * Reads the `.avsc` files that a description names, and adds the schemas to `schemas`. Returns a problem for each file that can't be read
+ * or is not a record schema.
  */
 function loadSchemas(
   file: DescriptionFile,

@@ -46,8 +46,8 @@ export function filledParameters(
 }
 
 /**
- * Replaces the variables in a JSON body by their values; members and elements with an unset variable are omitted. A text that consists of a
- * single variable becomes its value, so a number stays a number.
+ * Replaces the variables in a JSON body by their values. Members and elements with an unset variable are omitted. A text that is a single
+ * variable is replaced by the value itself, so a number stays a number.
  */
 export function filledBody(body: Json, variables: Variables): Json | undefined {
   if (typeof body === 'string') {

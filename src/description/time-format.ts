@@ -40,7 +40,7 @@ const HTTP_DATE: TimeFormat = {
 /** Largest distance from 1970 that a `Date` represents, in ms. */
 const MAX_DATE_MS = 8.64e15;
 
-/** Format for times as numbers: units of `unitMs` ms since 1970. Reads JSON numbers and text, rounded to ms; writes whole units. */
+/** Format for times that are numbers: units of `unitMs` ms since 1970. Reads numbers, also as text, rounded to ms; writes whole units. */
 function epochFormat(unitMs: number): TimeFormat {
   return {
     isIso: false,
@@ -60,7 +60,7 @@ const FORMATS = {
   'http-date': HTTP_DATE,
 };
 
-/** Letter groups that a pattern of times may contain, each with the position of its value in a time such as `2024-05-01T12:34:56.789Z`. */
+/** Letter groups of patterns, each with the range of characters that it stands for in a time such as `2024-05-01T12:34:56.789Z`. */
 const GROUPS: Readonly<Record<string, readonly [from: number, to: number]>> = {
   ...{ yyyy: [0, 4], MM: [5, 7], dd: [8, 10] },
   ...{ HH: [11, 13], mm: [14, 16], ss: [17, 19], SSS: [20, 23] },

@@ -62,8 +62,8 @@ interface ContainerSpec {
 }
 
 /**
- * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 only, a remote one on all its
- * addresses. The containers are removed by `stop`, or after this process has ended.
+ * Starts Kafka and the registry in containers, which are removed by `stop`, or after this process has ended. A Docker engine on this
+ * machine publishes their ports only on 127.0.0.1, a remote engine on all its addresses.
  *
  * @throws CellarstreamError `SERVICES` if an image cannot be pulled or a server does not start.
  */
@@ -158,7 +158,7 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/** Represents a container as the program that {@link untilReady} waits for. Its `log` returns the command that prints the log. */
+/** Represents a container as a program for {@link untilReady}. Its `log` returns the command that prints the log, not the log itself. */
 function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }

@@ -54,16 +54,14 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
 }
 
 /**
- * Returns the path of a server's class archive (JEP 350), with which a JVM starts faster. The file need not exist. `jars`: the folder of
+ * Returns the path of the class archive (JEP 350) with which a server's JVM starts faster. The file need not exist. `jars`: the folder of
  * the server's jars.
  */
 export function classArchive(jars: string): string {
   return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
 }
 
-/**
- * Returns the JVM options that make a server load its class archive (see {@link classArchive}): one, or none if the archive does not exist.
- */
+/** Returns the JVM option that loads a server's class archive ({@link classArchive}); empty if the archive does not exist. */
 export function sharedClasses(jars: string): readonly string[] {
   const file = classArchive(jars);
   return existsSync(file) ? [`-XX:SharedArchiveFile=${file}`] : [];
@@ -126,8 +124,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves the folder `fresh` to the path `folder`. A complete folder that another process has put there stays; an incomplete one is first
- * moved into the folder `discard`, which the caller deletes.
+ * Moves the folder `fresh` to the path `folder`, unless another process has put a complete folder there. An incomplete one is first moved
+ * into the folder `discard`, which the caller deletes.
  */
 export async function installFolder(
   fresh: string,
@@ -210,7 +208,7 @@ const run = promisify(execFile);
 /** Oldest Java version that both Kafka and the registry support. */
 const OLDEST_JAVA = 17;
 
-/** A program, or the reason why it cannot be run, as a phrase for error messages. */
+/** The command of a program, or the reason why the program cannot be run, as a phrase for error messages. */
 type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };

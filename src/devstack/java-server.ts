@@ -28,10 +28,10 @@ export interface JavaServerKind {
   /** Matches the line in the server's log that shows that a port is in use. */
   readonly portTaken: RegExp;
   /**
-   * Creates the files that the server needs. Called before the first start on new ports.
+   * Creates the files that the server needs. Called before each start on new ports.
    *
    * @param ports The ports of this server.
-   * @param all The ports of all servers that are started together, in the order of the servers.
+   * @param all The ports of all servers that are started together, one array for each server.
    */
   prepare(ports: readonly number[], all: readonly (readonly number[])[]): Promise<void>;
   /** Returns the arguments of `java` that run the server. */

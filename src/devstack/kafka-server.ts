@@ -27,8 +27,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional settings of a cluster with several nodes. A stopped node hands over the leadership of its partitions, and the first replica of
- * each partition becomes its leader within about a second.
+ * Additional settings of a cluster with several nodes. A node that is shut down first hands over the leadership of its partitions. A
+ * partition's first replica leads it again within about a second after its node has restarted.
  */
 const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',

@@ -4,15 +4,15 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
+/** Lowest port that is chosen at random for a server. */
+const LOWEST = 20_000;
 /**
- * Lowest port that is chosen at random for a server. The range ends below the ephemeral ports (from 32768 on Linux), so that no client
+ * Upper bound, exclusive, of the ports that are chosen at random. The ephemeral ports (from 32768 on Linux) are above it, so that no client
  * connection is assigned the port of a stopped broker.
  */
-const LOWEST = 20_000;
-/** Upper bound, exclusive, of the ports that are chosen at random for servers. */
 const HIGHEST = 32_000;
 
-/** Returns `count` distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
+/** Returns `count` distinct ports of 127.0.0.1 that are free at this moment: first the free ones of `preferred`, then random ones. */
 export async function freeLoopbackPorts(
   count: number,
   preferred: readonly number[] = [],

@@ -10,8 +10,7 @@ export function registryUrlOf(host: string, port: number): string {
 }
 
 /**
- * Describes how to run an Apicurio Registry. Its database is a file in the temporary folder of `tethered`, which survives a kill of the
- * JVM.
+ * Describes how to run an Apicurio Registry. Its database is a file in the temporary folder, so the data survives a kill of the JVM.
  *
  * @param folder Folder of the unpacked distribution.
  * @param tethered The temporary folder, and the process that deletes it.
@@ -57,7 +56,7 @@ export function registryServer(
   };
 }
 
-/** Returns the path of the registry's jar. Newer distributions have Quarkus's default layout, with `quarkus-run.jar`. */
+/** Returns the path of the registry's jar: `quarkus-run.jar`, or in older distributions a jar with the version in its name. */
 export function jarOf(folder: string, version: string): string {
   const byDefault = join(folder, 'quarkus-run.jar');
   return existsSync(byDefault)

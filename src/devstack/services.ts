@@ -39,7 +39,7 @@ interface Endpoints {
   readonly brokers: string[];
   /** Base URL of the registry's Confluent-compatible API, without a trailing slash. */
   readonly registryUrl: string;
-  /** Stops the servers and deletes their data; does nothing for servers named in the settings, or at a second call. */
+  /** Stops the servers and deletes their data. Does nothing for servers named in the settings, or at a second call. */
   readonly stop: () => Promise<void>;
 }
 
@@ -68,15 +68,15 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes; ignored if Kafka runs in a container. Default 1. With three nodes, one of them may fail: topics have three
-   * replicas by default, and `min.insync.replicas` is 2.
+   * Number of Kafka nodes. Default 1. With three nodes, one of them may fail: topics have three replicas by default, and
+   * `min.insync.replicas` is 2. Ignored if Kafka runs in a container.
    */
   readonly nodes?: 1 | 3;
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Security protocols of additional listeners of each node, by listener name. Default: none. Their other settings belong in `settings`, as
-   * `listener.name.<name>...`. Ignored if Kafka runs in a container.
+   * Security protocols of each node's additional listeners, by listener name. Default: none. Other settings of a listener belong in
+   * `settings`, as `listener.name.<name>...`. Ignored if Kafka runs in a container.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Folders of compiled classes that `settings` name, such as the class of a policy. Ignored if Kafka runs in a container. */
@@ -97,7 +97,7 @@ export interface LaunchOptions {
   readonly readyTimeoutMs?: number;
   /** Called with a line that describes the progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
-  /** Called with the reason, on one line, when the containers could not be started, so that Java is tried instead. */
+  /** Called with the reason, on one line, if a Docker engine responds but the containers can't be started. Java is then tried instead. */
   readonly onFallback?: (reason: string) => void;
   /**
    * Versions of Kafka and the registry, in Maven's notation. Default: those in `pom.xml`. If set, the servers run on Java, not in Docker.

@@ -4,7 +4,7 @@ import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Addresses of an existing Kafka and an existing registry (set both or neither), and how to start Kafka and a registry otherwise. */
+/** Addresses of an existing Kafka and an existing registry (both or neither). Without them: how to start new ones. */
 interface StartServicesOptions extends LaunchOptions {
   /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
   readonly brokers?: readonly string[] | undefined;
@@ -20,7 +20,7 @@ const CACHED = { found: true, reason: undefined } as const;
  * Returns a Kafka and a schema registry from the first of these sources that is available:
  *
  * - The servers named in the options. It is not tested whether they respond.
- * - Docker containers, if a Docker engine responds and testcontainers is installed. Skipped with the option `versions`.
+ * - Docker containers, if testcontainers is installed and a Docker engine can start them. Skipped with the option `versions`.
  * - JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
  *
  * The environment variable `SERVICES` chooses between containers (`docker`) and JVMs (`java`), unless the option `versions` requires JVMs.
@@ -72,10 +72,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   );
 }
 
-/**
- * Starts Kafka and a schema registry in Docker containers. If that is not possible, throws an error if `isRequired`, otherwise returns the
- * reason.
- */
+/** Starts Kafka and a schema registry in Docker containers. If that fails, returns the reason or, if `isRequired`, throws an error. */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();
   if (!engine.isAvailable) {

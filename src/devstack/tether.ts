@@ -25,7 +25,7 @@ export interface TetherCommand {
  * - `folder`: the first message. It has the path of the temporary folder.
  * - `started`: the program of the command `id` runs.
  * - `exited`: that program has ended.
- * - `failed`: the command `id` could not be executed. With id 0, instead of `folder`: the helper process can't start.
+ * - `failed`: the command `id` could not be executed. Id 0: the helper process itself can't start.
  */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
@@ -33,7 +33,7 @@ export type TetherEvent =
   | { readonly type: 'failed'; readonly id: number; readonly message: string }
   | { readonly type: 'exited'; readonly id: number; readonly how: string };
 
-/** Time in ms that a program has to end after SIGTERM, before it is killed. Too short: brokers are killed before they have shut down. */
+/** Time in ms from SIGTERM until a program is killed. If it is too short, brokers are killed before they have shut down. */
 const GRACE_MS = 5_000;
 
 /**

@@ -16,7 +16,7 @@ export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
  * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An unchanged account is
- * emitted as the same object. Errors with `SETTINGS` if the folder can't be read at the start; later, its last known contents stay in
+ * emitted as the same object. If the folder can't be read at the start, errors with `SETTINGS`; later, the last known contents stay in
  * effect.
  */
 export function watchAccounts(
@@ -62,7 +62,7 @@ function textOf(folder: string): string {
   return JSON.stringify(accountNames(folder).map((name) => [name, read(name)]));
 }
 
-/** Serializes an account's configuration or error for comparison. JSON redacts secrets, so the values of secrets are added. */
+/** Serializes an account's configuration or error for comparison. The values of secrets are added, because JSON redacts them. */
 function comparable(file: AccountFile | undefined): string | undefined {
   if (!file) return undefined;
   if ('error' in file) return `error: ${String(file.error)}`;

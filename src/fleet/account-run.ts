@@ -20,14 +20,11 @@ export interface AccountRunOptions {
   readonly config: AccountConfig;
   readonly context: InstanceContext;
   readonly hooks: Hooks;
-  /** Called when the API first responds successfully to a request for one of the account's lists after the claim. */
+  /** Called once after each claim: at the first successful response of the API to a request for one of the account's lists. */
   readonly onFirstResponse: () => void;
-  /** Messages to commit in the same transactions as the account's claim and its release. */
+  /** Messages to commit in the same transactions as the claim and the release of the account. */
   readonly ledgerMessages: LedgerSideMessages;
-  /**
-   * Called when {@link AccountRun.phase} has changed because restoring the images or serving the account has ended, and when the pause
-   * after a failure is over.
-   */
+  /** Called when restoring the images or serving the account has ended, and when the pause after a failure is over. */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
@@ -39,15 +36,15 @@ export interface Failure {
 }
 
 /**
- * Pause before an instance that was fenced claims the account again, in ms. A newer assignment may arrive meanwhile, which leaves the
- * account to the new owner.
+ * Pause before an instance that was fenced claims the account again, in ms. Meanwhile a newer assignment may give the account to another
+ * instance.
  */
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after an error other than `FENCED`, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
 /**
- * How long to wait for the final polls, in ms. Must stay well below `RELEASE_TIMEOUT_MS`, after which the next owner claims the account
- * without a release.
+ * Maximum duration of the final polls before a release, in ms. Must be well below `RELEASE_TIMEOUT_MS`, after which the next owner claims
+ * the account without a release.
  */
 const FINAL_POLL_TIMEOUT_MS = 1_000;
 /** Load that each running initial snapshot adds to its account. Without snapshots the load is 1. A snapshot uses up its list's quota. */
@@ -75,8 +72,8 @@ export class AccountRun {
   #end: () => void = () => undefined;
   #finalPolls: FinalPolls | undefined;
   /**
-   * When this instance last began to claim the account, on the scheduler's clock; undefined once reading of a list begins or fails, and
-   * when the account has stopped.
+   * Time on the scheduler's clock when this instance last began to claim the account. Undefined once the first list begins to be read or
+   * fails, and when the account has stopped.
    */
   #startedAt: number | undefined;
   /** Lists with a running initial snapshot. */
@@ -90,7 +87,7 @@ export class AccountRun {
     return this.#phase;
   }
 
-  /** Last error of the account; undefined if there was none, or once the pause between the error and the next claim is over. */
+  /** Last error of the account, during the pause before the account is claimed again; undefined at other times. */
   get failure(): Failure | undefined {
     return this.#failure && this.#failure.retryAt > this.#now() ? this.#failure : undefined;
   }
@@ -104,8 +101,8 @@ export class AccountRun {
   }
 
   /**
-   * Whether this instance began to claim the account less than {@link START_TIMEOUT_MS} ago, and since then no list of the account has
-   * begun to be read or has failed.
+   * Whether the account is starting: this instance began to claim it less than {@link START_TIMEOUT_MS} ago, and no list has begun to be
+   * read or failed since then.
    */
   get isStarting(): boolean {
     return this.#startedAt !== undefined && this.#now() < this.#startedAt + START_TIMEOUT_MS;
@@ -216,7 +213,7 @@ export class FinalPolls {
   readonly #allPolled$ = new Subject<void>();
   /** Lists of which a complete poll has been published. The final polls are done once each of these lists has been polled once more. */
   readonly #lists = new Set<string>();
-  /** Lists whose final poll, the last one before the account is released, is not published yet; undefined until the final polls begin. */
+  /** Lists whose final poll, before the account's release, is not published yet; undefined until the final polls begin. */
   #waiting: Set<string> | undefined;
 
   constructor(scheduler: SchedulerLike) {
@@ -234,8 +231,8 @@ export class FinalPolls {
   };
 
   /**
-   * Starts the final polls on subscription, and emits once each list that was polled before has been polled again and the results are
-   * published. Emits after `FINAL_POLL_TIMEOUT_MS` at the latest.
+   * Starts the final polls on subscription. Emits once a new poll of each list that was polled before is published, after
+   * `FINAL_POLL_TIMEOUT_MS` at the latest.
    */
   readonly pollAll$ = new Observable<unknown>((subscriber) => {
     this.#waiting = new Set(this.#lists);

@@ -11,15 +11,12 @@ import type { FleetAssignment } from './member-metadata.ts';
 export interface FleetViewInput extends FleetTopicState {
   readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** Accounts of this process, from assignment until they have stopped, by name. Empty if the process is not a member of the fleet. */
+  /** Accounts of this process by name, each from its assignment until it has stopped. Empty if the process is not a member of the fleet. */
   readonly localAccounts: ReadonlyMap<string, { readonly run: Pick<AccountRun, 'failure'> }>;
   readonly now: number;
 }
 
-/**
- * How old the newest message about an account must be, in ms, for an unfinished handover or start of the account to be reported as a
- * problem.
- */
+/** Time in ms from the newest message about an account until its unfinished handover or start is reported as a problem. */
 const SLOW_HANDOVER_MS = 30_000;
 
 /** Returns the state of each account of a fleet, sorted by name, as operators see it. */
@@ -85,8 +82,8 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
 }
 
 /**
- * Returns the text of the error because of which the account is not served; undefined if there is none. The error comes from this process
- * if the account is in `localAccounts`, otherwise from the newest report of the instance with the id `instance`.
+ * Returns the text of the error that prevents serving the account; undefined if there is none. The error comes from this process if the
+ * account is in `localAccounts`, otherwise from the newest report of the instance with the id `instance`.
  */
 function failureOf(
   account: string,
@@ -113,13 +110,13 @@ export interface FleetOverview extends FleetTopicState {
 
 export interface AccountOverview extends Omit<FleetAccount, 'since'> {
   /**
-   * Time from which the account has been in its current state, in epoch ms. Undefined if there is no message about the account, or if the
-   * owner has left the fleet without a release.
+   * Begin of the account's current state, in epoch ms. Undefined if there is no message about the account, or if the owner has left the
+   * fleet without a release.
    */
   readonly since: number | undefined;
 }
 
-/** Ranks of the states by which the overview is sorted. Rank 0: an operator has to act. */
+/** Ranks of the states in the overview; the lowest rank comes first. Rank 0: an operator has to act. */
 const RANKS: Readonly<Record<FleetState, number>> = {
   ...{ 'without-owner': 0, 'wrong-file': 0, failed: 0, quarantined: 0 },
   ...{ moving: 1, starting: 2, running: 3 },
@@ -142,10 +139,7 @@ function rankOf({ state, problem }: AccountOverview): number {
   return problem === undefined ? RANKS[state] : Math.min(RANKS[state], 0.5);
 }
 
-/**
- * Converts an account of the fleet view to an overview, whose `problem` says why a running account is not ready, or why an account has no
- * owner.
- */
+/** Converts an account of the fleet view to an overview, and adds why a running account is not ready or why an account has no owner. */
 function accountOverview(one: FleetAccount, { accounts, group }: FleetOverview): AccountOverview {
   const { account, owner, state } = one;
   const known = accounts.get(account);

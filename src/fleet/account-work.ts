@@ -33,15 +33,15 @@ export function accountWork(
     /** Restores the account's images into the local store while another instance serves the account. */
     warm: (config: AccountConfig, signal: AbortSignal): Promise<void> =>
       warmAccount({ config, clients, instance, signal }),
-    /** Claims the account and serves it until `stop$` emits; `stop$` must replay its first value. */
+    /** Claims the account and serves it until `stop$` emits. `stop$` must replay its value to late subscribers. */
     serve: (serving: ServeOptions): Promise<void> =>
       serveAccount({ ...parts, ...serving, bodies, opening }),
   };
 }
 
 /**
- * Creates the queue in which an instance opens its lists: the first list of every account at once, then the second list of each account,
- * and so on.
+ * Creates the queue in which an instance opens its lists: the first list of an account at once, the second lists of all accounts next, then
+ * the third, and so on.
  */
 export function openingQueue(scheduler: SchedulerLike): Opening {
   let inFlight = 0;

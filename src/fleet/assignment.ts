@@ -3,8 +3,8 @@ export interface Candidate {
   /** Instance id of the member. */
   readonly id: string;
   /**
-   * Accounts of which the member has a valid configuration file, without those that must not be served because another account has the
-   * same API key. Empty if the member is leaving the fleet.
+   * Accounts of which the member has a valid configuration file, except those that must not be served because another account has the same
+   * API key. Empty if the member is leaving the fleet.
    */
   readonly configured: ReadonlySet<string>;
   /**
@@ -33,8 +33,7 @@ export type Assignment = ReadonlyMap<string, readonly string[]>;
  * Tolerated difference between the members' loads, as a fraction of the mean load:
  *
  * - No account moves between two members whose loads both deviate from the mean by at most this.
- * - An account without an owner goes to a member that has the account's images if that member's load exceeds the lowest load by at most
- *   this.
+ * - An account without an owner goes to a member with the account's images if that member's load exceeds the lowest load by at most this.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
@@ -101,10 +100,7 @@ function currentOwner(account: string, members: readonly Candidate[]): Candidate
   return holders.find(({ ownedSince }) => ownedSince.get(account) === newest);
 }
 
-/**
- * Returns the least loaded member that has the account's file. Among members with nearly the same load, those that have the account's
- * images are preferred.
- */
+/** Returns the least loaded member that has the account's file. One that also has its images is preferred if its load is nearly as low. */
 function newOwnerFor(account: string, members: readonly Candidate[], loads: Loads): Candidate {
   const able = members.filter(({ configured }) => configured.has(account));
   const least = Math.min(...able.map((member) => loads.loadOf(member)));
@@ -140,8 +136,8 @@ function nextMove(members: readonly Candidate[], loads: Loads) {
 }
 
 /**
- * Returns the account whose move makes the loads of members `from` and `to` most equal; undefined if no account may move. Its weight may be
- * at most {@link MAX_MOVE_SHARE} of the load difference, and `to` must have its file.
+ * Returns the account whose move makes the loads of members `from` and `to` most equal; undefined if no account may move. An account may
+ * move if `to` has its file, and its weight is at most {@link MAX_MOVE_SHARE} of the load difference.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);
@@ -200,8 +196,7 @@ class Loads {
   }
 
   /**
-   * Whether member `more` has a higher load than member `less`, and the load of at least one of them is outside the tolerance around the
-   * mean.
+   * Whether member `more` has a higher load than member `less`, and at least one of the two loads is outside the tolerance around the mean.
    */
   isImbalanced(more: Candidate, less: Candidate): boolean {
     const [most, least] = [this.loadOf(more), this.loadOf(less)];
