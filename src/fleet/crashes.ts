@@ -15,8 +15,8 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns when owners of the account crashed shortly after they had claimed it, in epoch ms, within the last ten minutes. Such a crash of
- * the current owner is included with the time `now`, because it is not in the fleet's topic yet.
+ * Returns the times of crashes shortly after a claim of the account, within the last ten minutes, in epoch ms. Such a crash of the current
+ * owner is not in the fleet's topic yet, so it is included with the time `now`.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,
@@ -32,8 +32,8 @@ export function crashTimesOf(
 }
 
 /**
- * Whether one more crash would quarantine an account whose owners crashed at these times. An instance claims only one such account at a
- * time.
+ * Whether one more crash would quarantine an account with these crash times. An instance claims no such account while another is on
+ * probation.
  */
 export function isSuspect(crashTimes: readonly number[]): boolean {
   return crashTimes.length === MAX_CRASHES - 1;

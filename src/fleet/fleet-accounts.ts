@@ -26,7 +26,7 @@ export interface FleetAccountsOptions extends SharedByAccounts {
 const QUARANTINED_WEIGHT = 0.01;
 
 /**
- * The accounts of one instance: those that are assigned to it and have a valid file, and others until they have stopped. An account whose
+ * The accounts of one instance, each from its assignment until it has stopped. Accounts without a valid file are left out. An account whose
  * file has changed is restarted.
  */
 export class FleetAccounts {
@@ -177,8 +177,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the digests of the API keys of the accounts `configured`, by account name. While this instance is leaving the fleet: of the
-   * accounts that have not stopped here yet.
+   * Returns the API key digests of the accounts `configured`, by account name. While this instance is leaving the fleet, returns those of
+   * the accounts that have not stopped here yet.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     // A leaving instance reports the API keys still in use, so that no other account with the same API key is served meanwhile.

@@ -8,9 +8,7 @@ import { isReportable, reportMessage } from './report.ts';
 import type { Report } from './report.ts';
 
 export interface ClaimDetails {
-  /**
-   * Generation of the fleet's Kafka group in which the account is assigned to the claiming instance: the newest at the time of the claim.
-   */
+  /** Newest generation of the fleet's Kafka group when the message about the claim was created. */
   readonly generation: number;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
   readonly crashTimes: readonly number[];

@@ -12,8 +12,8 @@ export interface FleetAccountName {
 }
 
 /**
- * Returns every pair of fleet prefix and account name that together are the topic prefix. Both may contain dots: for `a.b.c`, the pairs are
- * `a` and `b.c`, and `a.b` and `c`.
+ * Returns each way to split a topic prefix at a dot into a fleet's prefix and an account's name. For `a.b.c`, these are `a` and `b.c`, and
+ * `a.b` and `c`.
  */
 export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] {
   const parts = prefix.split('.');
@@ -24,8 +24,8 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 }
 
 /**
- * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet: each change would be published
- * twice. Does nothing if the check fails for good, for example without the right to read the fleet's Kafka group.
+ * Throws if an account of a running fleet publishes to topics with this prefix. A second account with these topics would publish each
+ * change again. Does nothing if the check fails with a final error, such as a missing right to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */

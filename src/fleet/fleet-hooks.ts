@@ -27,14 +27,14 @@ export interface FleetHooks {
     step: Exclude<AccountStep, 'stay'> | 'stop';
   }) => void;
   /**
-   * Called when an account has been handed over from another instance: at the API's first successful response to this instance.
-   * `elapsedMs`: time since this instance asked for the release or, if it did not ask, since it detected that the previous owner had
-   * released the account or had crashed.
+   * Called when an account that another instance owned is served here: at the API's first successful response. `elapsedMs`: time since this
+   * instance asked the previous owner for a release. If it did not ask: since it noticed that the owner had released the account or had
+   * crashed.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Called when another instance has claimed an account that this instance had not released. */
   readonly onFenced?: (fenced: { account: string }) => void;
-  /** Called when serving an account has ended with an error; after `onFenced` too. The account may be claimed again after `delayMs`. */
+  /** Called when serving an account has ended with an error, also after `onFenced`. The account may be claimed again after `delayMs`. */
   readonly onAccountFailed?: (failed: { account: string; error: unknown; delayMs: number }) => void;
   /**
    * Called when this instance has quarantined an account: instances crashed right after claiming it, so none serves it for an hour, or
@@ -49,8 +49,8 @@ export interface FleetHooks {
   /** Called with the state of the fleet as this instance sees it: when the state may have changed, and at least every few seconds. */
   readonly onFleet?: (fleet: FleetView) => void;
   /**
-   * Called when a call to Kafka has failed. `delayMs`: pause before the retry, in ms; 0 where it is not reported. `count`: number of
-   * consecutive failures; 1 where they are not counted.
+   * Called when a call to Kafka has failed. `delayMs`: pause before the retry, in ms; 0 if it is unknown. `count`: number of consecutive
+   * failures; 1 if they are not counted.
    */
   readonly onRetry?: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }

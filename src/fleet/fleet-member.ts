@@ -186,8 +186,8 @@ export class FleetMember {
   }
 
   /**
-   * Triggers a rebalance if loads have been uneven for too long, and deletes the reports of departed instances: at intervals, while this
-   * instance leads the group.
+   * Makes the group leader's regular checks: triggers a rebalance if loads have been uneven for too long, and deletes the reports of
+   * departed instances.
    */
   #watchBalance(): Observable<unknown> {
     return interval(CHECK_BALANCE_EVERY_MS, this.#scheduler).pipe(

@@ -3,26 +3,23 @@ import { objectIn } from '../core/http-text.ts';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
-/** An account's owner. `generation`: the generation in which the account was assigned to the owner. */
+/** An account's owner. `generation`: the newest generation when the owner claimed the account. */
 const OWNER = z.object({ instance: NAME, name: NAME, generation: z.int() });
 const COMMON_FIELDS = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
 const CLAIM_FIELDS = {
   ...COMMON_FIELDS,
-  /** Generation in which the account was assigned to the owner. */
+  /** Newest generation when the message was created. */
   generation: z.int(),
   /** Times at which instances crashed shortly after they claimed the account. */
   losses: z.array(z.iso.datetime()).max(10),
 };
 
 /**
- * Messages about an account in the fleet's topic. The Kafka key is the account's name. The message `runs`, and the message `released` of an
- * owner that stops, are written in transactions of the account's ledger, so that a fenced instance can't write them.
+ * Messages about an account in the fleet's topic. The Kafka key is the account's name. An owner writes `runs`, and `released` when it
+ * stops, in transactions of the account's ledger, so a fenced instance can't write these two.
  */
 const RECORD = z.discriminatedUnion('type', [
-  /**
-   * Announces a claim that is not committed yet. If the account is assigned to another instance meanwhile, that instance asks the sender
-   * for a release.
-   */
+  /** Announces a claim before it is committed, so that another instance asks for a release before it claims the account. */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
   /** Asks the account's owner for a release. Sent by the instance that the account is assigned to, once it has restored the images. */
@@ -64,7 +61,7 @@ export interface AccountTopicState {
   /** Id of the instance that released the account; undefined while the account has an owner or is quarantined. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
-  /** Time of the newest message about the account, in epoch ms. Messages that arrive too late to count are left out. */
+  /** Time of the last message that changed this state, in epoch ms. */
   readonly updatedAt: number;
   /**
    * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, or if only a request for its release is known.
@@ -72,7 +69,7 @@ export interface AccountTopicState {
   readonly claimedAt: number | undefined;
   /**
    * Times at which instances crashed shortly after they claimed the account, in epoch ms, as stated by the newest claim. Empty before the
-   * first claim and while the account is quarantined.
+   * first claim, and from a quarantine until the next claim.
    */
   readonly crashTimes: readonly number[];
   /** When the account was last quarantined, in epoch ms; undefined if it never was, or if it was claimed or released since. */

@@ -19,7 +19,7 @@ const IMBALANCE_GRACE_MS = 600_000;
 export class Leader {
   readonly #scheduler: SchedulerLike;
   /**
-   * Metadata of the members in the last assignment that this instance computed. `configured` lacks the accounts that must not be served.
+   * Metadata of the members to which this instance last assigned accounts; `configured` contains only the accounts that may be served.
    * Empty while another member leads.
    */
   #members: readonly MemberMetadata[] = [];
@@ -104,7 +104,7 @@ export class Leader {
   }
 
   /**
-   * Returns the members' metadata with the accounts that are assigned to each member now, and the accounts' loads according to the newest
+   * Returns the members' metadata with up-to-date `owned`: the accounts assigned to each member now, with their loads in the newest
    * reports.
    */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {

@@ -23,8 +23,7 @@ export interface GroupGeneration {
 }
 
 /**
- * Observers of one account: the hooks that the account calls, a function that summarizes its state (`figures`), and a function that is
- * called once the account is removed from this instance (`end`).
+ * Observers of one account at this instance. `hooks`: called by the account. `end`: called once the account is removed from this instance.
  */
 export interface AccountObservers {
   readonly hooks: Hooks;
@@ -80,13 +79,13 @@ export class LocalAccount {
   /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
-   * Time at which the handover of the account to this instance began: when this instance asked for a release or, if it did not ask, when it
-   * detected that the previous owner had released the account or had crashed. Undefined while there is no handover.
+   * When the handover of the account to this instance began; undefined while there is none. A handover begins when this instance asks for a
+   * release. Without a request, it begins when the previous owner is found to have released the account or to have crashed.
    */
   #handoverSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance last wrote a quarantine message. While this state lasts, the message is
-   * not repeated. Undefined before the first message.
+   * State of the account in the fleet's topic when this instance last wrote a quarantine message; undefined without such a message. The
+   * message is not repeated while the state is the same.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -119,8 +118,8 @@ export class LocalAccount {
   }
 
   /**
-   * Determines what this instance has to do next about the account in the generation `newest`, such as claiming or releasing it, and begins
-   * to do it, unless a limit, a quarantine or a recent error forbids it.
+   * Begins this instance's next step with the account in the generation `newest`, such as claiming or releasing the account. A limit, a
+   * quarantine or a recent error may prevent the step.
    */
   step(newest: GroupGeneration): void {
     const { account } = this.config;
@@ -222,8 +221,8 @@ export class LocalAccount {
   }
 
   /**
-   * Sets `#handoverSince` while the account is assigned to this instance and not served by it. Does nothing if no other instance owned the
-   * account before.
+   * Updates `#handoverSince` while the account is assigned to this instance and not served by it. Does nothing unless another instance was
+   * the account's last owner.
    */
   #watchHandover({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;

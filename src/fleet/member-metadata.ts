@@ -12,11 +12,11 @@ export interface MemberMetadata {
   readonly configured: readonly string[];
   /** Accounts that the member serves or that are assigned to it, by name. */
   readonly owned: ReadonlyMap<string, OwnedAccount>;
-  /** Accounts assigned to the member, and accounts whose images (records as published) are in its state folder. */
+  /** Accounts whose images (records as published) are in the member's state folder, and accounts assigned to the member. */
   readonly warm: readonly string[];
   /**
-   * Digests of API keys, by account name: of the accounts in `configured` or, if the member is leaving, of the accounts that have not
-   * stopped at the member yet.
+   * API key digests of the accounts in `configured`, by account name. If the member is leaving, those of the accounts that have not stopped
+   * at the member yet.
    */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }
@@ -28,9 +28,7 @@ export interface OwnedAccount {
   readonly weight: number;
 }
 
-/**
- * Assignment that every member receives: the members, which of them each account is assigned to, and the accounts that must not be served.
- */
+/** Assignment that every member receives: the members, the member that serves each account, and the accounts that must not be served. */
 export interface FleetAssignment {
   readonly members: readonly { readonly instance: string; readonly name: string }[];
   /** Id of the instance to which each account is assigned, by account. */
@@ -125,7 +123,7 @@ export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
   };
 }
 
-/** Placeholder for the digest of an account that has no API key digest. */
+/** Stands for a missing digest among the packed API key digests. */
 const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
 
 /** Joins the API key digests of the accounts `known`, in that order, and encodes them in base64, which is shorter than hex. */

@@ -1,8 +1,8 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
 /**
- * State of an account at an instance: neither served nor restored (`nothing`), being restored (`warming`), restored (`warm`), being claimed
- * or served (`running`), or being stopped (`stopping`).
+ * State of an account at an instance: neither served nor restored (`nothing`), being restored (`warming`), restored as far as possible
+ * (`warm`), being claimed or served (`running`), or being stopped (`stopping`).
  */
 export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
 
@@ -54,8 +54,7 @@ export function nextStep(situation: StepInput): AccountStep {
  * Decides the next step with an account that runs at this instance and is not assigned to it:
  *
  * - `release` if a release was requested in the newest generation;
- * - otherwise `stay` if the newest claim in the fleet's topic is committed and is this instance's, which then continues to serve the
- *   account;
+ * - otherwise `stay` (continue to serve the account) if this instance's claim is committed and is the newest one;
  * - otherwise `drop`.
  */
 function stepWhenUnassigned({ instance, account, generation }: StepInput): AccountStep {

@@ -41,8 +41,8 @@ const REPORT = z.object({
 });
 
 /**
- * Message in the fleet's topic with the state of an instance's accounts, mainly for load balancing and for operators. A fenced instance can
- * still write it.
+ * Message in the fleet's topic with the state of an instance's accounts, mainly for load balancing and for operators. It does not prove
+ * ownership: a fenced instance can still write it.
  */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;

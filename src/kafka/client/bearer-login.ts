@@ -103,7 +103,7 @@ function initialMessage(token: string, extensions: Readonly<Record<string, strin
   return parts.map((part) => part + SEPARATOR).join('') + SEPARATOR;
 }
 
-/** Size of the length field, in bytes, with which kafkajs frames a login mechanism's messages in both directions. */
+/** Size of the length field that precedes each message of a login, in bytes. */
 const LENGTH_BYTES = 4;
 
 const RESPONSE = {

@@ -20,7 +20,7 @@ export interface ClusterAccess {
   readonly connections?: Connections | undefined;
 }
 
-/** Longest wait for a response that only the addressed broker can give, in ms. If it is too small, a slow broker counts as unreachable. */
+/** Longest wait for a response if no other broker can be asked instead, in ms. If it is too small, a slow broker counts as unreachable. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 /** Longest wait for a response if another broker can be asked instead, in ms. */
 const ANY_BROKER_TIMEOUT_MS = 3_000;
@@ -32,8 +32,7 @@ export class Brokers {
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
   /**
-   * Addresses of the brokers that are known; empty until a broker has responded. The broker that responded most recently to {@link
-   * sendToAny} comes first.
+   * Known broker addresses; empty until a broker has responded. The first is that of the broker that last responded to {@link sendToAny}.
    */
   #known: readonly Address[] = [];
 
@@ -67,8 +66,8 @@ export class Brokers {
    * Sends a call to one broker after another until one responds: first to the known brokers, then to the addresses in the settings. If no
    * broker responds, rejects with the error of the last one.
    *
-   * @param first With `others`, the known broker that responded most recently comes last among the known brokers, as its metadata may be
-   * outdated. By default it comes first.
+   * @param first By default, the known broker that responded most recently comes first. With `others`, it comes last among the known
+   * brokers, because its metadata may be outdated.
    */
   async sendToAny<T>(call: Call<T>, first?: 'others'): Promise<T> {
     const known = this.#known;

@@ -10,8 +10,8 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
-   * Longest wait for the response, in ms, after which the connection is closed. The wait begins when no earlier call on the connection
-   * awaits its response. The time to send the call's bytes is added to it, and the time for which the broker throttles this client.
+   * Longest wait for the response, in ms. After that, the connection is closed. The wait for the responses to earlier calls on the
+   * connection is not counted, nor is the time to send the call's bytes or the time for which the broker throttles this client.
    */
   readonly withinMs: number;
   /** Aborted when the caller stops waiting for the response. Its reason is an error of kafkajs. */

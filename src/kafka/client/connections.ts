@@ -18,8 +18,8 @@ interface BrokerEntry {
 }
 
 /**
- * Shared connections to the brokers of a cluster, opened when they are needed. An address in the settings that no broker advertises gets at
- * most one connection.
+ * Shared connections to the brokers of a cluster, opened when they are needed. At most one connection is opened to an address in the
+ * settings that no broker advertises.
  */
 export class Connections {
   readonly #cluster: Cluster;

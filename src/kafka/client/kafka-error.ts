@@ -99,8 +99,8 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Last part of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. Brokers use the same error
- * type for both causes.
+ * End of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. Brokers use the same error type for
+ * the two causes that this text names.
  */
 const OUTDATED =
   ' (another producer has opened the transactional id, or the transaction timed out)';
@@ -109,13 +109,13 @@ const OUTDATED =
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
 
 /**
- * Converts an error of kafkajs, or a `CallNotSent` or `CallUnanswered` with such a cause, to a CellarstreamError. Other errors are returned
- * unchanged. The code is
+ * Converts an error of kafkajs (or a `CallNotSent` or `CallUnanswered` with such a cause) to a CellarstreamError. Returns any other error
+ * unchanged. The code of the CellarstreamError is
  *
  * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
  * - `TLS_REFUSED`, which is final, if the TLS connection failed because of this process's settings;
- * - `code` for all other errors, which are retried.
+ * - otherwise `code`, which is retried.
  *
  * After a failed login with a token, the login's CellarstreamError may be returned instead.
  */
@@ -154,7 +154,7 @@ export function kafkaError(thrown: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** Returns the CellarstreamError with which `bearerLogin` has failed, if it is among `errors`: an error of kafkajs and its causes. */
+/** Returns the CellarstreamError of a failed `bearerLogin`, if `errors` (an error of kafkajs and its causes) contains one. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
@@ -176,7 +176,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the error text for the first Kafka error code from a broker among `errors`; undefined if none of them has one. */
+/** Returns the error text for the first of the `errors` that has an error type of Kafka; undefined if none of them has one. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;
@@ -185,8 +185,8 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
 }
 
 /**
- * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is also `KAFKA_REFUSED` if a batch is
- * malformed, or if a new member would fail in the same way.
+ * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is `KAFKA_REFUSED` also after a
+ * malformed batch, and if a new member would fail in the same way.
  */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);

@@ -78,12 +78,12 @@ export interface Exchange<T> {
 }
 
 /**
- * Default options of {@link clusterOf}; kafkajs' consumers and admins pass others. `metadataMaxAge`: age at which a topic's metadata are
- * refreshed, in ms. If it is too large, new partitions of the topic are noticed late.
+ * Default options of {@link clusterOf}. `metadataMaxAge`: age at which a topic's metadata are refreshed, in ms. If it is too large, new
+ * partitions of the topic are noticed late.
  */
 const CLUSTER_OPTIONS = { metadataMaxAge: 300_000, allowAutoTopicCreation: false };
 
-/** Description of the symbol that is the key of kafkajs' internal function for creating clusters. */
+/** Description of the symbol under which a `Kafka` contains kafkajs' internal function for creating clusters. */
 const CREATE_CLUSTER = 'private:Kafka:createCluster';
 
 /** Creates a cluster object of kafkajs, without connecting. @throws TypeError if `kafka` is not of kafkajs 2.2. */
@@ -106,7 +106,7 @@ export function withoutIdleChecks(kafka: Kafka): Kafka {
   return Object.create(kafka, { [key]: { value: create } }) as Kafka;
 }
 
-/** Returns the internal function with which a `Kafka` of kafkajs creates its clusters, and the symbol of the property that contains it. */
+/** Returns kafkajs' internal function that creates the clusters of a `Kafka`, and the symbol that is its key in the `Kafka`. */
 function clusterMaker(kafka: Kafka) {
   const key = Object.getOwnPropertySymbols(kafka).find(
     (each) => each.description === CREATE_CLUSTER,

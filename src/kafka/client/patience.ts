@@ -35,8 +35,9 @@ export class Patience {
   }
 
   /**
-   * Waits 10 ms before the next attempt, for failures that are resolved within moments; after 100 calls as long as {@link wait}. @throws
-   * `error` in the same cases as {@link wait}.
+   * Waits 10 ms before the next attempt, for failures that are resolved within moments. From the 101st call on, waits like {@link wait}.
+   *
+   * @throws `error` in the same cases as {@link wait}.
    */
   async waitBriefly(error: unknown): Promise<void> {
     this.#briefPauses += 1;

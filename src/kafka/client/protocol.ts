@@ -191,9 +191,7 @@ export class CallUnanswered extends Error {
   override readonly name = 'NoAnswer';
 }
 
-/**
- * Returns the cause of a {@link CallNotSent} or {@link CallUnanswered}, which is an error of kafkajs. Returns any other error unchanged.
- */
+/** Returns the cause of a {@link CallNotSent} or {@link CallUnanswered}, usually an error of kafkajs. Returns any other error unchanged. */
 export function kafkajsCauseOf(error: unknown): unknown {
   return error instanceof CallUnanswered || error instanceof CallNotSent ? error.cause : error;
 }

@@ -61,8 +61,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic, which is then final. Without it, the error can
- * be retried, as the topic may be new.
+ * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic; makes that error final. Without `remedy`, the
+ * error can be retried, as the topic may be new.
  */
 async function describedTopic(brokers: Brokers, topic: string, remedy?: string): Promise<Metadata> {
   const answer = await brokers.sendToAny(metadata([topic]));
@@ -107,7 +107,7 @@ export function topicBounds(
 
 /**
  * Returns for each partition the offset of the first message or transaction marker with a timestamp of at least `time`, in epoch ms.
- * Partitions without one before the last stable offset are left out.
+ * Partitions without such a message or marker before the last stable offset are left out.
  */
 export function offsetsSince(
   cluster: ClusterAccess,
@@ -182,7 +182,7 @@ export type ClusterFacts = ReturnType<typeof clusterFacts>;
 
 /**
  * Creates the functions that request a cluster's id and the bounds of its topics. Concurrent callers, such as lists that are opened
- * together, share one request.
+ * together, share requests.
  */
 export function clusterFacts(cluster: ClusterAccess) {
   const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
