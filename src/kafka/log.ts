@@ -42,7 +42,7 @@ export type Offsets = ReadonlyMap<number, bigint>;
 /** A range of a topic's offsets to read, and the callback for the messages. */
 export interface TailRange {
   readonly topic: string;
-  /** First offset to read, by partition. Default 0. If retention has deleted messages from this offset on, reading fails. */
+  /** First offset to read, by partition. Default 0. Reading fails if retention has deleted messages at or after this offset. */
   readonly from: Offsets;
   readonly to: Offsets;
   /** Called with messages of one partition, in the order of their offsets. The next call waits until the returned promise has resolved. */

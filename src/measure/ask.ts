@@ -28,8 +28,8 @@ export interface AskOptions {
 }
 
 /**
- * Handling of failed test requests of `check --measure`. The failure is a result of the test, so the request is not repeated, and the
- * failure is not attributed to the token.
+ * Handling of failed test requests of `check --measure`. The failure is a result of the test: the request is not repeated, and the failure
+ * is not blamed on the access token.
  */
 const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
 /**

@@ -136,8 +136,8 @@ const updated: Experiment = {
 };
 
 /**
- * Creates an experiment that tests whether unchanged records keep their order: it requests the first page a second time, `afterMs` ms after
- * the first time (default: at once), and compares the order.
+ * Creates an experiment that tests whether unchanged records keep their order. It requests the first page again, at least `afterMs` ms
+ * after the first response, and compares the order.
  */
 const order = (name: string, afterMs = 0): Experiment => ({
   claim: 'order',
@@ -238,8 +238,8 @@ const smallPages = ({ paging }: ListDescription) => [
 ];
 
 /**
- * Experiment that tests whether pages follow each other: requests the page after the 5th key, or the second page, and compares it with the
- * first page. Does not apply to lists that are one response or whose pages can be requested by offset.
+ * Experiment that tests whether pages follow each other: compares the first page with the second page, or with the page after the 5th key
+ * if pages are requested by key. Does not apply to lists that are one response, or whose pages can be requested by offset.
  */
 const behind: Experiment = {
   claim: 'paging',

@@ -31,7 +31,7 @@ export interface Reply {
    * 425, 429) count as errors instead.
    */
   readonly refusedWith?: number;
-  /** Lower bound of the server's time when it read the records, in epoch ms; undefined if the response has no `Date`. */
+  /** Lower bound of the server's time when it read the records, in epoch ms; undefined if unknown. */
   readonly serverTime?: number | undefined;
 }
 
@@ -42,8 +42,8 @@ export interface Question extends ListQuery {
 }
 
 /**
- * Result of testing a claim (a statement in a list's description). `not refuted`: nothing was found against it, which is no proof.
- * `warning`: not refuted, but the finding limits what the service can promise. `not measured`: the experiment does not apply, or failed.
+ * Result of testing a claim (a statement in a list's description). `not refuted`: nothing speaks against the claim, which is no proof.
+ * `warning`: not refuted, but the finding limits what the service can promise. `not measured`: the experiment gave no result.
  */
 export type Verdict = 'refuted' | 'not refuted' | 'warning' | 'not measured';
 
@@ -82,7 +82,7 @@ export function differingFields(one: Row, other: Row): string[] {
   return [...names].filter((name) => text(left![name]) !== text(right![name])).slice(0, 5);
 }
 
-/** Returns a key that the list most likely does not contain, similar in form to the given keys. It is none of the given keys. */
+/** Returns a key that the list most likely does not contain, similar in form to the given keys. */
 export function absentKey(keys: readonly string[]): string {
   const key = unusualKey(keys);
   return keys.includes(key) ? `${key}9` : key;

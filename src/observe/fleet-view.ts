@@ -27,20 +27,17 @@ export type FleetState = (typeof FLEET_STATES)[number];
 
 export interface FleetAccount {
   readonly account: string;
-  /**
-   * State of the account, derived from its file, its assignment, the messages of its owner and, for an account of this instance, the last
-   * error here.
-   */
+  /** State of the account, derived from its file, its assignment, and what the instances have reported about it. */
   readonly state: FleetState;
   readonly owner: string | undefined;
   /**
-   * Name of the instance that the account is assigned to but that does not own it yet. Undefined if there is none, and in the states
-   * `failed`, `wrong-file` and `quarantined`.
+   * Name of the instance that is to become the account's owner. Undefined if there is none, and in the states `failed`, `wrong-file` and
+   * `quarantined`.
    */
   readonly target?: string | undefined;
   /**
-   * Approximate time since which the account is in its state, in epoch ms: while it runs, when its owner claimed it, otherwise the time of
-   * the newest message about it.
+   * Approximate time since which the account is in its state, in epoch ms. While the account runs: when its owner claimed it. Otherwise:
+   * time of the newest message about the account.
    */
   readonly since: number;
   readonly problem: string | undefined;
@@ -58,8 +55,8 @@ export interface AccountFigures {
   /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
   /**
-   * Median time from a record's modification to the publication of the change, in ms, over the last five minutes; with several lists, that
-   * of the slowest. Null if no change with a known modification time was published.
+   * Median time from a record's modification to the publication of the change over the last five minutes, in ms. With several lists: the
+   * longest of their medians. Null if no change with a known modification time was published.
    */
   readonly lagMs: number | null;
   /**

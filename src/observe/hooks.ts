@@ -33,8 +33,8 @@ export interface Progress {
   /** Number of records that the snapshot has read so far. */
   readonly read: number;
   /**
-   * Number of records that the list has according to the API. If the API reports no number, `total` equals `read`. Right after a
-   * resumption, it is estimated from the published records.
+   * Number of records in the list, according to the API. If the API reports no number, `total` equals `read`. Right after a resumption,
+   * `total` is estimated from the published records.
    */
   readonly total: number;
   readonly done: boolean;
@@ -79,8 +79,8 @@ export interface Committed {
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
   /**
-   * Duration of the transaction, in ms, including writing its images to `STATE_DIR` and waiting, for at most two seconds, until consumers
-   * can read its messages. After an error: the time until the error.
+   * Duration of the transaction, in ms. Includes storing its images (published records) in `STATE_DIR`, and waiting, for at most two
+   * seconds, until consumers can read its messages. After an error: the time until the error.
    */
   readonly elapsedMs: number;
   /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
@@ -134,8 +134,7 @@ export interface Hooks {
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
   /**
-   * Called once for each quota, when it turns out that other processes use the quota too. `requests`: number of their requests that is
-   * known at this time.
+   * Called once for each quota that other processes turn out to use too. `requests`: number of their requests that is known at this time.
    */
   readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
@@ -153,28 +152,28 @@ export interface Hooks {
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
   /**
-   * Called each time a list is read as empty before its key fields are known. They can only be chosen from records, so the list is read
-   * again after a pause.
+   * A list was read as empty before its key fields were known. Key fields can only be chosen from records, so the list is read again after
+   * a pause.
    */
   readonly onEmpty?: (empty: { resource: string }) => void;
   /**
-   * The fields that form the key of a resource's records were chosen from its first records, or those of the setting `KEY_FIELDS_*` were
-   * found in them. Not called if published events or the API's description name the fields.
+   * The key fields of a resource were chosen from its first records, or the fields of the setting `KEY_FIELDS_*` were found in these
+   * records. Not called if the key fields are known from published events or the API's description.
    */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * A field that is named in the settings occurs in none of the first records of a list, so its name may be misspelled. `field` does not
-   * contain the list's name, for example `address.phone` for a `PII_` setting.
+   * A field from the settings or the description occurs in none of the first records of a list, so its name may be misspelled. `field`:
+   * path within a record, such as `address.phone`, or a JSON Pointer.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /**
-   * Called with the id of the schema of a resource's new events: when the service opens the resource, if a schema exists by then, and each
-   * time the schema has grown.
+   * Called with the id of the schema of a resource's new events: when the service opens a resource that has a schema, and each time the
+   * schema has grown.
    */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
   /**
-   * More published records are missing from a full scan (`gone`, of `known` published records) than `DELETE_LIMIT_PERCENT` allows. Their
-   * deletions are not published.
+   * More published records are missing from a full scan than `DELETE_LIMIT_PERCENT` allows: `gone` of `known`. Their deletions are not
+   * published.
    */
   readonly onHeld?: (held: {
     resource: string;
@@ -195,7 +194,7 @@ export interface Hooks {
     /** Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. */
     canProve: boolean;
     /**
-     * Whether missing records can be requested individually. Such requests then prove their deletions, so a weaker `proof` by the sweep is
+     * Whether the API has requests for single records. These prove the deletions of missing records, so a weak `proof` by the sweep is
      * enough.
      */
     canBeAsked: boolean;
@@ -216,7 +215,7 @@ export interface Hooks {
    * published.
    */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
-  /** A resource is stopped because of an error that an operator has to resolve. It is retried after `delayMs`. The other lists continue. */
+  /** A resource is stopped because of an error that an operator has to resolve. It is retried after `delayMs`. Other resources continue. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /** A Kafka transaction begins, other than one by which the service claims a resource. `onCommitted` is called when it has ended. */
   readonly onCommit?: (begun: { resource: string }) => void;
@@ -227,8 +226,8 @@ export interface Hooks {
   /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * A problem (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset`: list offset of the page;
-   * for the trouble `cut`, of the point where the list seems to end.
+   * A problem (`trouble`) was detected during a scan: records may be missing, or the scan takes longer. `offset`: list offset of the page.
+   * For the trouble `cut`: list offset at which the list seems to end.
    */
   readonly onTrouble?: (trouble: {
     resource: string;
@@ -243,7 +242,7 @@ export interface Hooks {
   /**
    * A response seems outdated: it comes from a cache, or shows records in an earlier state than the published one.
    *
-   * - `held`: number of such records. They are published only after a second read. Each is counted only the first time.
+   * - `held`: number of such records that were not counted before. They are published only after a second read.
    * - `ageMs`: upper bound of the age of the response's content, in ms; 0 if the response does not come from a cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
@@ -281,11 +280,11 @@ export interface Hooks {
     reason: string;
   }) => void;
   /**
-   * Signals could not be read or acknowledged. The service tries again after `delayMs`. 0 means that the acknowledgement of a request for
-   * permits failed, and is not sent again.
+   * Signals could not be read or acknowledged. `delayMs`: pause before the service tries again; 0 if the acknowledgement of a request for
+   * permits failed, which is not sent again.
    */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
-  /** The store of published records (images) in `STATE_DIR` is, or may be, damaged and was deleted. The images are restored from Kafka. */
+  /** The store of published records (images) in `STATE_DIR` may be damaged and was deleted. The images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
   /**
    * A topic of the resource has an unsuitable setting, which the service accepts. Called for each such setting, each time the service opens

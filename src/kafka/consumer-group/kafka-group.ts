@@ -60,10 +60,7 @@ interface ConsumerMemberOptions {
 const COMMIT_MS = 1_000;
 /** Longest interval between two heartbeats, in ms. If it is too large, members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
-/**
- * Longest time that a rebalance waits for members to finish their batches, in ms. A session timeout that is longer than this is used in its
- * place.
- */
+/** Longest time that a rebalance waits for members to finish their batches, in ms. Used unless the session timeout is longer. */
 const REBALANCE_TIMEOUT_MS = 60_000;
 /**
  * Longest time that a broker waits for messages before it responds to a fetch, in ms. If it is too large, a member leaves its consumer
@@ -75,10 +72,10 @@ const FETCH_WAIT_MS = 500;
  * Reads the committed messages of a topic as a member of a consumer group until `leave$` emits. Resolves when the member has left the
  * consumer group.
  *
- * An offset is committed only once every message before it has been handled. In a rebalance, running batches are halted and their offsets
- * committed before the partitions are revoked.
+ * An offset is committed only once every message before it has been handled. In a rebalance, running batches are halted, and their offsets
+ * are committed.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED` or `TLS_REFUSED`.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` if a retry with a new member may succeed; otherwise `KAFKA_REFUSED` or `TLS_REFUSED`.
  */
 export async function runConsumerMember(options: ConsumerMemberOptions): Promise<void> {
   const { kafka, topic, groupId, sessionTimeoutMs, leave$, scheduler, onAssigned } = options;
@@ -143,7 +140,7 @@ async function withCoordinatorReason(
 
 /**
  * A batch that is being handled. Heartbeats are sent and offsets committed meanwhile, because the handler may need longer than the session
- * timeout. When one of them fails, the handler is halted.
+ * timeout. If a heartbeat or a commit fails, the handler is halted.
  */
 class RunningBatch {
   readonly #payload: EachBatchPayload;
@@ -225,8 +222,8 @@ export interface ConsumerGroupStart extends Pick<
 }
 
 /**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise a member could end
- * before its first commit, and the next member would skip messages.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Without these offsets, the
+ * messages between the end of one member and the start of the next could be skipped.
  *
  * Resolves with true once the consumer group has offsets, and with false if `leave$` has emitted.
  */

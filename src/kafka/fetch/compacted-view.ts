@@ -6,8 +6,8 @@ import type { Bounds, KeyedMessage, Known } from '../log.ts';
 type ReadRange<M> = (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
 
 /**
- * The cached messages of a topic, and the offset up to which it has been read (`next`). After the cache is dropped, callers that are
- * reading continue to use the dropped content.
+ * The cached messages of a topic. `next`: first offset that has not been read. A read in progress continues with this content even after
+ * the view has dropped it.
  */
 interface CachedContent<M> {
   readonly newest: Map<string, M & { readonly value: Buffer }>;
@@ -18,8 +18,8 @@ interface CachedContent<M> {
 }
 
 /**
- * Longest time between two calls of a {@link CompactedView} for which its cached messages are kept, in ms. If it is too small, the topic is
- * read again often. If it is too large, messages of a deleted topic are mistaken for those of a new topic with the same name.
+ * A {@link CompactedView} that was not called for this time, in ms, drops its cached messages at the next call. If it is too small, the
+ * topic is read again often. If it is too large, messages of a deleted topic are mistaken for those of a new topic with the same name.
  */
 const RETENTION_MS = 600_000;
 
@@ -56,7 +56,7 @@ export class CompactedView<M extends KeyedMessage> {
   }
 
   /**
-   * Drops the cached messages. Called if a message that must exist is not among them: the cached messages are then of a deleted topic with
+   * Drops the cached messages. To be called if a message that must exist is missing: the cached messages are then of a deleted topic with
    * the same name.
    */
   invalidate(): void {

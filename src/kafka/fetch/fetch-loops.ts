@@ -27,8 +27,8 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   /**
-   * Whether an outage of Kafka that begins after the first connection has succeeded is retried without limit. With false, such an outage
-   * rejects `done`.
+   * Whether to reconnect without limit in an outage of Kafka that begins after the first connection. If false, such an outage rejects
+   * `done`.
    */
   readonly retriesOutages: boolean;
   /** The first value ends the fetches. The observable must replay that value to late subscribers. */
@@ -40,7 +40,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
   /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
   readonly prepare: (answers: readonly PartitionResponse[], asked: Offsets) => Promise<T>;
-  /** Receives the result of `prepare`. Not called for responses of a connection that has been replaced. */
+  /** Receives the result of `prepare`. Not called for responses of a connection that is no longer used. */
   readonly take: (prepared: T) => void;
 }
 
@@ -61,7 +61,7 @@ interface ConnectionFetches {
 
 /**
  * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. If a retry
- * may resolve it, they restart with a new connection after a pause.
+ * may resolve the error, the fetches restart with a new connection after a pause.
  */
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
@@ -75,8 +75,8 @@ export class FetchLoops<T> {
   #missing = 0;
   #current: ConnectionFetches | undefined;
   /**
-   * Resolves after `leave$` has emitted and the connection is closed. Rejects with the errors of `prepare` and `take`, or with a
-   * CellarstreamError:
+   * Resolves after `leave$` has emitted and the connection is closed. Rejects with an error of `prepare` or `take` that is not retried, or
+   * with a CellarstreamError:
    *
    * - `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`;
    * - `KAFKA_REFUSED` or `TLS_REFUSED` if no retry can succeed;

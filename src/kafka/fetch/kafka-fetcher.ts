@@ -27,8 +27,8 @@ const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;
 
 /**
- * Fetches messages of a topic from the partition leaders, without a consumer group, over internal connections of kafkajs. It encodes and
- * decodes itself: kafkajs does not return the last offset of batches that compaction has emptied (kafkajs#577).
+ * Fetches messages of a topic from the partition leaders, without a consumer group, over internal connections of kafkajs. Batches are not
+ * decoded by kafkajs, because kafkajs does not return the last offset of batches that compaction has emptied (kafkajs#577).
  *
  * All methods throw kafkajs' errors. After {@link close} they throw a plain `Error`.
  */

@@ -52,9 +52,9 @@ export interface ReaderOptions extends FetcherOptions {
 }
 
 /**
- * Number of consecutive empty responses for a partition after which the messages that should follow count as deleted: the topic was
- * recreated, or compaction has removed them. If it is too small, a new partition leader that reports an earlier end for a moment is
- * mistaken for a recreated topic. If it is too large, reading stands still for longer.
+ * Number of consecutive empty responses after which the expected messages of a partition count as missing: the topic was recreated, or
+ * compaction has removed them. If it is too small, a topic counts as recreated when a new partition leader reports an earlier end for a
+ * moment. If it is too large, reading stands still for longer.
  */
 const MAX_EMPTY_RESPONSES = 8;
 
@@ -180,7 +180,7 @@ export class TopicReader {
    * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
    * compaction has removed all messages up to there, otherwise `at`.
    *
-   * @param hadRoom Whether the response had space for a message of the partition. If not, it may be empty for lack of space.
+   * @param hadRoom Whether the response had space for a message of the partition. If not, the response may be empty for lack of space.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated.
    */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {

@@ -20,7 +20,12 @@ export async function hasMessageSince(kafka: Kafka, topic: string, at: number): 
   return (await offsetsSince({ kafka }, topic, at)).size > 0;
 }
 
-/** Reads the committed messages of a topic in a range of offsets. @throws as {@link readToEnd}. */
+/**
+ * Reads the committed messages of a topic in a range of offsets. Resolves when all messages have been handled.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, or if part of the range was deleted while it was read; `KAFKA_REFUSED` or
+ * `TLS_REFUSED` if no retry can succeed. A retry has to request the topic's first and end offsets again.
+ */
 export function readTail(options: TailRange & { readonly kafka: Kafka }): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
   const starts = new Map([...to.keys()].map((partition) => [partition, from.get(partition) ?? 0n]));
@@ -29,12 +34,7 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
   );
 }
 
-/**
- * Reads a range of a topic's offsets. Resolves when all batches have been handled.
- *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` after an outage, or if part of the range was deleted while it was read; `KAFKA_REFUSED` or
- * `TLS_REFUSED` if no retry can succeed. A retry has to request the topic's first and end offsets again.
- */
+/** Reads a range of a topic's offsets. Resolves when all batches have been handled. @throws as {@link readTail}. */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,
   handle: (batch: PartitionBatch) => ObservableInput<unknown>,

@@ -45,7 +45,7 @@ const MAX_TIMESTAMP_AT = 35;
 const PRODUCER_ID_AT = 43;
 const COUNT_AT = 57;
 const RECORDS_AT = 61;
-/** Size of the fields at the beginning of a batch that its length field does not count, in bytes: the base offset and the length field. */
+/** Size of a batch's first two fields, in bytes: the base offset and the length. The length does not count these fields. */
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
 
@@ -111,14 +111,14 @@ export function committedBatches(
   });
 }
 
-/** Whether a batch contains messages. False for a transaction marker. */
+/** Returns false for a transaction marker, and true for any other batch. */
 export function isDataBatch({ attributes }: RecordBatch): boolean {
   return (attributes & CONTROL) === 0;
 }
 
 /**
- * Whether a batch is the marker of an aborted transaction. False if compaction has emptied the batch, after all messages of the transaction
- * were removed.
+ * Whether a transaction marker ends an aborted transaction. False if compaction has emptied the marker: all messages of the transaction
+ * were removed before.
  */
 function isAbort(marker: RecordBatch): boolean {
   return readRecords(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;

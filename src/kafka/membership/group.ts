@@ -9,8 +9,8 @@ import { array, bytes, createCall, int32, string } from '../client/protocol.ts';
 export interface MembershipGroup {
   readonly name: string;
   /**
-   * Creates a coordinator client with separate connections. On shared ones, a JoinGroup request, which waits for the rebalance, would hold
-   * up later requests.
+   * Creates a coordinator client with separate connections. On a shared connection, a JoinGroup request would hold up later requests until
+   * the rebalance has ended.
    */
   readonly connect: () => GroupCoordinator;
 }
@@ -63,7 +63,7 @@ export interface Member {
 }
 
 export interface JoinGroup {
-  /** Id that the coordinator has assigned to the member; empty when the member joins for the first time. */
+  /** Id that the coordinator has assigned to the member; empty if there is none. */
   readonly memberId: string;
   /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
@@ -79,9 +79,7 @@ export interface Joined {
   readonly members: readonly Member[];
 }
 
-/**
- * Null as `group.instance.id`, so that the member is not static (KIP-345): a static member would retain its assignment after it has left.
- */
+/** A null `group.instance.id`: the member is not static (KIP-345). A static member would retain its assignment after it has left. */
 const NO_INSTANCE_ID = string(null);
 
 /**
@@ -162,7 +160,7 @@ function identityBytes(group: string, { generation, memberId }: MemberIdentity):
 }
 
 interface DescribedGroup {
-  /** State of the Kafka group, by Kafka's name. While members join it is `PreparingRebalance` or `CompletingRebalance`. */
+  /** Kafka's name of the group's state. `PreparingRebalance` or `CompletingRebalance` while members join. */
   readonly state: string;
   /** Metadata from each member's newest JoinGroup request, and the member's assignment. Both are empty during a rebalance. */
   readonly members: readonly { readonly metadata: Buffer; readonly assignment: Buffer }[];
@@ -201,7 +199,7 @@ function describeGroupsCall(group: string): Call<DescribedGroup & { readonly err
 }
 
 /**
- * Returns the offsets that a Kafka group has committed for these partitions, in the same order; -1 for a partition without one.
+ * Returns a Kafka group's committed offsets for these partitions, in the same order; -1 for a partition without a committed offset.
  *
  * @throws as {@link describeGroup}.
  */

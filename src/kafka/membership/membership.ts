@@ -32,16 +32,16 @@ interface MembershipOptions {
   readonly memberMetadata: () => Buffer;
   /** Computes the assignments of all members, by member id. Called only while this member is the leader. */
   readonly assign: (members: readonly Member[], generation: number) => ReadonlyMap<string, Buffer>;
-  /** Each value makes this member join again with fresh metadata, which causes a rebalance. */
+  /** Each value makes this member join again with fresh metadata. If the metadata have changed, this causes a rebalance. */
   readonly rejoin$: Observable<unknown>;
   /** The first value makes the member leave its Kafka group. The observable must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Called with true when the member has joined its Kafka group. Called with false when it has left or was removed, or after a session
-   * timeout without a response.
+   * Called with true when the member has joined its Kafka group. Called with false when it has left, was removed, or got no response for a
+   * session timeout.
    */
   readonly onMembershipChange?: (isIn: boolean) => void;
-  /** Called with the error of each failed attempt to join or to send a heartbeat. The attempt is then repeated. */
+  /** Called with the error if joining or sending a heartbeat fails and is then repeated. */
   readonly onRetry?: (error: unknown) => void;
   /** Clock and timers. Default: {@link steadyScheduler}. */
   readonly scheduler?: SchedulerLike;
@@ -55,7 +55,7 @@ const JOIN_RESPONSE_MARGIN_MS = 5_000;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
 const LEAVE_TIMEOUT_MS = 2_000;
 
-/** Error codes in responses after which the member joins again. */
+/** Error codes in responses that make the member join again. */
 const JOIN_AGAIN: ReadonlySet<number> = new Set([
   ...[ERROR.ILLEGAL_GENERATION, ERROR.UNKNOWN_MEMBER_ID],
   ...[ERROR.REBALANCE_IN_PROGRESS, ERROR.MEMBER_ID_REQUIRED],
@@ -65,7 +65,7 @@ const JOIN_AGAIN: ReadonlySet<number> = new Set([
  * Joins a Kafka group and stays a member. Emits each generation (period between two rebalances) with this member's assignment, and
  * completes when the member has left. While the coordinator can't be reached, the newest assignment stays valid.
  *
- * Errors with a CellarstreamError that no retry can resolve, such as `KAFKA_REFUSED`.
+ * @throws CellarstreamError, as an error of the stream, if no retry can succeed; for example `KAFKA_REFUSED`.
  */
 export function membership(options: MembershipOptions): Observable<Generation> {
   return new Observable((subscriber) => {
@@ -109,9 +109,7 @@ class GroupMember {
     this.#coordinator = options.group.connect();
   }
 
-  /**
-   * Joins the Kafka group again and again until `ending` is aborted, then leaves it. @throws CellarstreamError that no retry can resolve.
-   */
+  /** Stays in the Kafka group until `ending` is aborted, then leaves it. @throws CellarstreamError if no retry can succeed. */
   async run(onGeneration: (generation: Generation) => void): Promise<void> {
     const close = () => this.#coordinator.close(); // otherwise a JoinGroup in flight would delay the end
     this.#ending.addEventListener('abort', close);
@@ -241,8 +239,8 @@ class GroupMember {
 }
 
 /**
- * Converts an error to a CellarstreamError. Error codes from a coordinator become final, except those that it sends while it starts, moves
- * or stops.
+ * Converts an error to a CellarstreamError. An error code from a coordinator becomes an error that is not retried, unless the code means
+ * that the coordinator is starting, moving or stopping.
  */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
