@@ -24,8 +24,8 @@ export interface LogOptions {
 const STDERR = 2;
 
 /**
- * Names of fields whose values are not logged, because they contain secrets or (from `record` on) records with personal data. This is a
- * second safeguard in addition to {@link Secret}.
+ * Names of fields whose values are not logged: those from `record` on contain records with personal data, the others secrets. A second
+ * safeguard in addition to {@link Secret}.
  */
 const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
@@ -46,7 +46,7 @@ const OPTIONS: LoggerOptions = {
 };
 
 /**
- * Creates a logger that writes JSON lines or, on a terminal, lines for people, to stderr by default. It writes synchronously, so that the
+ * Creates a logger. By default it writes to stderr: JSON lines or, on a terminal, lines for people. It writes synchronously, so that the
  * last line before an exit is complete. Errors are logged under `err`.
  */
 export async function createLogger(options: LogOptions): Promise<Logger> {
@@ -104,7 +104,7 @@ const TRANSIENT_KAFKA_ERRORS = [
   /Topic creation errors/,
 ];
 
-/** Fields of kafkajs's log entries that are logged besides namespace and message. The other fields hold data from brokers, or stacks. */
+/** Fields of kafkajs's log entries that are logged besides namespace, message and error. Other fields may contain data or stack traces. */
 const LOGGED_KAFKA_FIELDS = [
   'broker',
   'groupId',

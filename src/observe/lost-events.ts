@@ -1,19 +1,19 @@
 /**
- * A range of offsets in a partition whose events are lost: the partition's end is lower than it was (`kind` `ends`), or its beginning is
- * higher than it was (`begins`).
+ * Lost events of a partition, as a range of offsets. `kind`: `ends` if the partition's end is lower than it was, `begins` if its beginning
+ * is higher than it was.
  */
 export interface Gap {
   readonly partition: number;
   readonly kind: 'ends' | 'begins';
-  /** Offset before the loss: of the partition's end if `kind` is `ends`, of its beginning if `kind` is `begins`. */
+  /** Last known offset of the partition's end or beginning before the loss, depending on `kind`. */
   readonly before: bigint;
   /** Current offset of the partition's end or beginning, depending on `kind`. */
   readonly now: bigint;
 }
 
 /**
- * A partition whose live keys, or the sequence numbers of their newest events, differ from what was published. A key is live if its newest
- * event is not a deletion.
+ * A partition whose live keys, or the newest events of these keys, are not those that were published. A key is live if its newest event is
+ * not a deletion.
  */
 export interface KeyGap {
   readonly partition: number;
@@ -25,7 +25,7 @@ export interface KeyGap {
 /** Events that were published and are missing from a task's topic. */
 export interface LostEvents {
   readonly topic: string;
-  /** Ranges of offsets whose events are lost. Empty if the first and end offsets of the partitions do not show the loss (see `keys`). */
+  /** Ranges of offsets whose events are lost. Empty if the loss does not show in the first and end offsets of the partitions. */
   readonly gaps: readonly Gap[];
   /** Number of lost offsets: the total size of all `gaps`; 0 if `gaps` is empty. */
   readonly offsets: number;

@@ -1,13 +1,10 @@
 // Deletions that are not published: when that is reported, and the texts for the log and the warnings of the status page.
 
-/**
- * Minimum number of consecutive sweeps (full scans) without proof before {@link UnprovenSweeps} reports a list; {@link MIN_DURATION_MS}
- * must have passed too.
- */
+/** A list is reported only after at least this number of consecutive sweeps (full scans) that could not prove deletions. */
 const MIN_SWEEPS = 3;
 /**
- * Minimum time between the ends of the first and the last of these sweeps, in ms. Needed because the sweeps of a short list follow each
- * other in seconds.
+ * A list is reported only if its sweeps could not prove deletions for at least this time, in ms. Needed because the sweeps of a short list
+ * follow each other in seconds.
  */
 const MIN_DURATION_MS = 10 * 60_000;
 
@@ -26,7 +23,7 @@ export class UnprovenSweeps {
     return failed.sweeps >= MIN_SWEEPS && now - failed.since >= MIN_DURATION_MS;
   }
 
-  /** Forgets the sweeps of the list, because one has proved its deletions or because they have been reported. */
+  /** Forgets the counted sweeps of a list, after a sweep that proved deletions or after the list was reported. */
   reset(resource: string): void {
     this.#byList.delete(resource);
   }

@@ -15,7 +15,7 @@ interface FleetOperationsOptions extends OperationsOptions {
 
 /**
  * Serves metrics, health checks and status pages of an instance of a fleet on `HTTP_HOST` and `HTTP_PORT`. An account has a status page and
- * its own metrics here only while it runs on this instance.
+ * metrics of its own only on the instance that runs it.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */

@@ -36,7 +36,7 @@ export async function openOperations({ config, onError }: OperationsOptions) {
 export type Operations = Awaited<ReturnType<typeof openOperations>>;
 
 /**
- * Readiness, metrics and status of one account, computed from its hooks.
+ * Returns hooks for one account, and the readiness, metrics and status computed from their events.
  *
  * @param options.ofProcess Whether the metrics include those of the process, such as memory and CPU time.
  */

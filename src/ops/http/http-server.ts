@@ -24,9 +24,7 @@ export interface HttpServerOptions {
    */
   readonly accountPage?: Page;
   readonly endpoints: StatusEndpoints;
-  /**
-   * Time after which a connection without traffic is closed, in ms, such as the connection of a client that does not read. Default 15,000.
-   */
+  /** Time in ms after which a connection without traffic is closed, for example if the client does not read. Default 15,000. */
   readonly idleMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
@@ -74,7 +72,7 @@ const MAX_STREAMS = 64;
  * use grows.
  */
 const MAX_ACCOUNTS = 100;
-/** Maximum length of an account's name in a request, in characters: that of a file name. The rest of a longer name is ignored. */
+/** Maximum length of an account's name in a request, in characters. A longer name is cut off; no account has one. */
 const MAX_NAME = 255;
 /** Header with the content type of the metrics. The value is that of prom-client's `Registry.PROMETHEUS_CONTENT_TYPE`. */
 const METRICS_TYPE = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
@@ -95,7 +93,7 @@ const REQUESTS_PER_CONNECTION = 1_000;
 const IDLE_MS = 15_000;
 
 /**
- * Opens the read-only HTTP server for operators: GET and HEAD on a few fixed paths, without login or TLS, for trusted networks.
+ * Opens the read-only HTTP server for operators: GET and HEAD on a few paths, without login or TLS, for trusted networks.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */

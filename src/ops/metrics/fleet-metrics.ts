@@ -161,8 +161,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       countMoves(view);
     },
     /**
-     * Adds the duration of an account's handover to this instance to the histogram. `elapsedMs` ends with the account's first successful
-     * API response here.
+     * Adds to the histogram how long an account's handover to this instance took, until the account's first successful API response here.
      */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),

@@ -156,10 +156,7 @@ export function boundedLabel(allowed: LabelValues, name: string, value: string):
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 
-/**
- * Returns all members of the union type `T` as an array. They are passed as the keys of an object, so that the compiler reports a missing
- * one.
- */
+/** Returns all members of the union type `T` as an array. They are the keys of `values`, so that the compiler reports a missing one. */
 function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

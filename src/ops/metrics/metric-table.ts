@@ -20,7 +20,7 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Returns the series that start with the value 0, so that the first event shows as an increase. A grid without the label `resource`
+   * Returns the series that start with the value 0, so that the first event shows as an increase. If a grid omits the label `resource`, it
    * selects the series of all `lists`. Default: all series of a counter or histogram, none of a gauge.
    */
   readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];

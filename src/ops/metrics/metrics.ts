@@ -16,18 +16,15 @@ import { METRICS } from './metric-table.ts';
 import type { Metric, MetricTable, MetricType } from './metric-table.ts';
 
 interface MetricsOptions extends Omit<StatusOptions, 'prefix' | 'now'> {
-  /**
-   * Returns the current time by the machine's own clock, in epoch ms. Metrics with a time use this clock, because Prometheus compares them
-   * with it. Default Date.now.
-   */
+  /** Returns the system time, in epoch ms, for metrics that contain a time. Default `Date.now`. */
   readonly wallClock?: () => number;
   /** Whether to include the metrics of the process. Only one call per process may set it to true. */
   readonly ofProcess: boolean;
 }
 
 /**
- * Lanes whose changes the metric `cellarstream_freshness_seconds` includes: not the initial snapshot and resyncs, which mostly publish
- * records that changed long ago.
+ * Lanes whose changes count in the metric `cellarstream_freshness_seconds`. The initial snapshot and resyncs do not count, because they
+ * mostly publish records that changed long ago.
  */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
@@ -184,7 +181,7 @@ function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
 }
 
-/** Keys in {@link METRICS} of the metrics that have one of the types `T`. */
+/** Keys in {@link METRICS} of those metrics whose type is one of `T`. */
 export type KeyOf<T extends MetricType> = {
   [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
 }[keyof MetricTable];

@@ -9,7 +9,7 @@ interface Line {
 
 export interface ChartOptions {
   readonly lines: readonly Line[];
-  /** Value at the top of the chart's vertical scale. The scale grows if a value of a line is higher. */
+  /** Minimum top of the chart's vertical scale. The scale grows if a value of a line is higher. */
   readonly leastTop: number;
   /** Whether the vertical scale is compressed (arcsinh), so that small values stay visible beside large ones. Default: a linear scale. */
   readonly compressed?: boolean;

@@ -1,6 +1,6 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
-/** All changes from one state of a life cycle to another: their number, and the median time in `from` before them. */
+/** All changes from one state of a life cycle to another: their number, and the median time spent in `from` before a change. */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;
   readonly to: LifeCycleState;
@@ -47,11 +47,11 @@ export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
 }
 
 /**
- * Chooses the life cycle that the page shows: the one named `shown` if the user chose it or it has changes, else the one with the most
+ * Chooses the life cycle that the page shows: the current one if the user chose it or if it has changes, otherwise the one with the most
  * changes.
  *
- * @param shown Name of the life cycle shown so far, as {@link cycleName} returns it.
- * @param isChosen Whether the user chose the life cycle `shown`.
+ * @param shown Name of the current life cycle, as {@link cycleName} returns it.
+ * @param isChosen Whether the user chose the current life cycle.
  */
 export function shownCycle(
   cycles: readonly LifeCycle[],

@@ -59,7 +59,8 @@ interface KeyedListOptions<T> {
   /** Returns the key of an item. Items with equal keys are distinguished by their order in the list. */
   readonly key: (item: T) => string;
   /**
-   * Creates the row for an item whose key is new. The row's `update` is called right after that, and with each later list that has the key.
+   * Creates the row for an item whose key the previous list did not have. The row's `update` is called at once, and for each later item
+   * with that key.
    */
   readonly make: (item: T) => Row<T>;
 }

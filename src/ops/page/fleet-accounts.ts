@@ -129,7 +129,7 @@ function figure(unit: string, unitFirst = false) {
   return { element, update: (text: string) => setText(value, text) };
 }
 
-/** Creates a radio button for each filter, with the number of accounts that it shows; the first one is selected. */
+/** Creates a radio button for each filter, with the number of accounts that match. The first filter is selected. */
 function shownChoice(parent: HTMLElement, onChoice: () => void) {
   const buttons = (Object.keys(CHOICES) as Choice[]).map((name, nth) => {
     const input = html('input', { type: 'radio', name: 'shown', value: name });

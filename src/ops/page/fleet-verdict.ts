@@ -15,8 +15,8 @@ const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
 };
 
 /**
- * Computes the summary of a fleet from its newest status. Without a connection to the service the summary reports that, and includes the
- * last known problems.
+ * Computes the summary of a fleet from its newest status. Without a connection to the service, the summary says so and includes the last
+ * known problems.
  */
 export function fleetVerdictOf(
   status: FleetStatus | undefined,
@@ -154,10 +154,7 @@ const PROBLEMS: Readonly<Record<Exclude<FleetState, 'running'>, string>> = {
   quarantined: 'quarantined, because it took its instance down again and again',
 };
 
-/**
- * Describes the problem of an account. For a running account that is not ready: all reasons. In every other case the text is that of
- * {@link problemOf}.
- */
+/** Describes the problem of an account: by the reported reasons if the account runs and is not ready, otherwise like {@link problemOf}. */
 function fullProblemOf(account: FleetAccountStatus): string {
   const { state, figures } = account;
   if (state !== 'running' || figures === null || figures.ready) return problemOf(account);

@@ -35,8 +35,9 @@ export class LifeCycleView {
     make: changeRow,
   });
   #newest: Status | undefined;
-  /** Name of the shown life cycle (the states of one status field). `#isChosen`: whether the user chose it. */
+  /** Name of the life cycle (the states of one status field) that the page shows. Undefined before the first one. */
   #shown: string | undefined;
+  /** Whether the user chose the life cycle that the page shows. */
   #isChosen = false;
   #drawn:
     | { cycle: LifeCycle; room: number; diagram: ReturnType<typeof stateDiagram> | undefined }

@@ -142,7 +142,7 @@ function publishedText(resources: Status['resources']): string {
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** Returns the progress of all initial snapshots together: as a number from 0 to 1, which is 1 if none is running, and as text. */
+/** Returns the progress of the initial snapshots of all lists together: as a number from 0 to 1 (1 if none is running), and as text. */
 function snapshotShare(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {

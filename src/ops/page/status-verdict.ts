@@ -35,8 +35,8 @@ export interface Wrong {
 }
 
 /**
- * Computes the summary of a service from its newest status. Without a connection to the service the summary reports that, and includes the
- * last known problems.
+ * Computes the summary of a service from its newest status. Without a connection to the service, the summary says so and includes the last
+ * known problems.
  */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
   const problems = status ? problemsOf(status) : [];
@@ -95,8 +95,8 @@ function initialSnapshots({ resources }: Status): string {
 }
 
 /**
- * Phrases of the page's headline for those kinds of warnings that mean that the published data may differ from the API's. Shown while the
- * service is ready.
+ * Phrases for the headline of a ready service, by the kind of a warning. Only kinds that mean that the published data may differ from the
+ * API's have a phrase.
  */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',

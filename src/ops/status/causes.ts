@@ -14,7 +14,10 @@ export const CAUSES = [
   'state',
   /** The service has stopped reading a list until an operator resolves its error. */
   'failed',
-  /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
+  /**
+   * The service is starting: it still has to log in, to claim a list, or to catch up with a list. In a fleet also: to join the group, or to
+   * start an assigned account.
+   */
   'starting',
   /** One of the lists has not been checked for changes for too long: no poll was completed or, in a list without polls, no full scan. */
   'stale',
@@ -30,7 +33,7 @@ export interface Readiness {
   readonly causes: readonly Cause[];
 }
 
-/** Causes that name a dependency to which calls fail and are retried, such as Kafka or the API. */
+/** Causes that stand for a dependency, such as Kafka or the API: calls to it fail and are retried. */
 export type Dependency = Exclude<Cause, 'failed' | 'starting' | 'stale'>;
 
 /** Displayed names of the dependencies. */

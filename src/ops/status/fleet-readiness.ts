@@ -11,8 +11,8 @@ interface FleetReadinessOptions {
 /** States of an account that a restart of the instance does not end: an operator has to act or, for `quarantined`, an hour has to pass. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
 /**
- * Reasons why an account is not ready that are most likely due to its API. Alone, they do not make the instance unready while another
- * account on it is ready.
+ * Causes that are most likely due to an account's API. An account with only such causes does not make the instance unready while another
+ * account of the instance is ready.
  */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
@@ -20,8 +20,8 @@ const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
  * Computes the readiness of an instance of a fleet. The instance is ready when all of this is true:
  *
  * - The instance is a member of the fleet.
- * - Every account that is assigned to the instance runs.
- * - Each account that runs on the instance is ready, or is not ready for a reason that restarting this instance would probably not resolve.
+ * - The instance has claimed every account that is assigned to it and can be served.
+ * - Each account that runs on the instance is ready, or a restart of the instance would probably not make it ready.
  */
 export class FleetReadiness {
   readonly #options: FleetReadinessOptions;

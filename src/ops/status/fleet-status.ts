@@ -76,8 +76,8 @@ export class FleetStatusModel {
   }
 
   /**
-   * Returns the accounts that run on this instance but are not yet in the newest {@link FleetView}, as `starting` since the time `since`
-   * (epoch ms).
+   * Returns the accounts that run on this instance but are not yet in the newest {@link FleetView}, with the state `starting` and with
+   * `since` (in epoch ms) as the start of that state.
    */
   #unseen(since: number): FleetAccount[] {
     const { accounts, instance } = this.#options;

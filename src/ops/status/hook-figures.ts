@@ -42,7 +42,7 @@ type Swept = Parameters<Required<Hooks>['onSwept']>[0];
 /**
  * Returns whether the deletions in a list are known after a sweep (full scan):
  *
- * - `known`: the sweep shows which records were deleted, or which ones to request by key in order to know;
+ * - `known`: the sweep shows which records were deleted, or which records to request individually in order to find out;
  * - `unknown`: the evidence from the sweep is too weak for that;
  * - `never`: neither sweeps nor requests for single records can prove a deletion in this list.
  */
@@ -65,8 +65,8 @@ export function changeTime({ op, before, updatedAt, updatedBefore = null }: Chan
 }
 
 /**
- * Tolerance for the difference between the API's clock and this machine's, in ms. Smaller differences count as 0, because a `Date` header
- * is truncated to seconds.
+ * Tolerance for the difference between the API's clock and this machine's, in ms. The duration of the login is added to it. Smaller
+ * differences count as 0, because a `Date` header is truncated to seconds.
  */
 const MIN_SKEW_MS = 2_000;
 

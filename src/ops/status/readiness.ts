@@ -17,17 +17,15 @@ export interface ReadinessOptions {
 }
 
 /**
- * A list counts as stale after this many intervals without a completed scan: poll intervals, or the time between the last two scans if that
- * was longer.
+ * Number of intervals without a completed scan after which a list counts as stale. The interval is the poll interval or, if longer, the
+ * time between the last two scans.
  */
 const STALE_POLLS = 3;
-/**
- * Minimum time without a completed scan before a list counts as stale, in ms. Used if {@link STALE_POLLS} intervals are shorter than this.
- */
+/** Minimum time without a completed scan after which a list counts as stale, in ms, even if {@link STALE_POLLS} intervals are shorter. */
 const LEAST_STALE_MS = 60_000;
 /**
- * How long a problem may last before the service counts as not ready, in ms. Does not apply to failed, starting and stale lists, which
- * count at once.
+ * How long calls to a dependency (such as the API or Kafka) may fail before the service counts as not ready, in ms. Other problems count at
+ * once.
  */
 const GRACE_MS = 2_000;
 /** Duration of an open transaction after which Kafka counts as not responding, in ms. */
@@ -50,8 +48,8 @@ interface ListState {
    */
   lastScanAt?: number;
   /**
-   * Time between the last two values of `lastScanAt`, in ms. After the first scan: the time from the claim of the list to the end of that
-   * scan. Before it: 0.
+   * Time between the last two values of `lastScanAt`, in ms. 0 before the first scan; after it, the time from the claim of the list to the
+   * end of that scan.
    */
   previousIntervalMs: number;
 }
@@ -59,20 +57,20 @@ interface ListState {
 /**
  * Computes the readiness of a service: whether consumers can rely on what is published. A service is ready if all of this holds:
  *
- * - It is logged in to the API and connected to Kafka.
- * - It has caught up with each of its lists.
- * - It retries nothing.
+ * - It is logged in to the API.
+ * - It has claimed each of its lists and caught up with it.
+ * - No calls to the API or another dependency have been failing for longer than `GRACE_MS`.
  * - None of its Kafka transactions has been open for longer than {@link MAX_COMMIT_MS}.
  * - None of its lists has failed or is stale.
  *
  * The service has *caught up* with a list once the list's first complete poll is committed (in a list without polls: the first full scan).
  * An empty list counts as caught up.
  *
- * The service is not ready once a problem has lasted `GRACE_MS`; if a list has failed, at once. A problem ends as follows:
+ * Failures end as follows:
  *
- * - A problem of one list ends when the next page of the list is processed, or when the list is read as empty.
- * - A problem that affects all lists ends when a page of any list is processed, or when any list is claimed.
- * - A problem with the login ends with a successful login.
+ * - A failure of one list ends when the next page of the list is processed, or when the list is read as empty.
+ * - A failure that affects all lists ends when a page of any list is processed, or when any list is claimed.
+ * - A failure of the login ends with a successful login.
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
@@ -150,8 +148,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem after an error. It has the start time of `before`, the problem until then, if `before` has the same cause.
-   * Otherwise it begins now.
+   * Returns the problem after an error. If the previous problem, `before`, has the same cause, its start time is kept. Otherwise the
+   * problem begins now.
    */
   #goesOn(
     before: ActiveProblem | undefined,
@@ -181,8 +179,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the most important problem of one list; undefined if it has none. `connection` is a current problem that affects all lists;
-   * problems of the list that may follow from it are omitted.
+   * Returns the most important problem of one list. Undefined if the list has none, or if its problem may be due to `connection`, a current
+   * problem that affects all lists.
    */
   #problemOf(
     state: ListState,

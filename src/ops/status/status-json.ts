@@ -2,9 +2,9 @@ import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
 import type { Readiness } from './causes.ts';
 
 /**
- * JSON body of the response to `/status`, and of the events that the status page receives. Times (`...At`, `at`, `since`) are in epoch ms
- * by this machine's clock; fields named `...Ms` are durations in ms. Of the records, the status contains only keys, ids of subjects and
- * status values.
+ * JSON body of the response to `/status`, and of the events that the status page receives. Times (`...At`, `at`, `since`) are in epoch ms,
+ * by this machine's clock unless noted; fields named `...Ms` are durations in ms. Of the records, the status contains only keys, ids of
+ * subjects and status values.
  */
 export interface Status extends Readiness {
   readonly version: string;
@@ -38,7 +38,7 @@ export interface Warning {
     | 'deletions-unknown'
     | 'images-discarded'
     | 'list-moved'
-    /** In every attempt, the scan of the list read too few records or read them out of order: records may be missing. */
+    /** Every attempt to scan the list read too few records or read them in a changed order: records may be missing. */
     | 'list-unsettled'
     /** The API does not seem to show the list's last records. */
     | 'list-cut'
@@ -65,7 +65,8 @@ interface TokenStatus {
 }
 
 /**
- * Use of one quota. Its name is `login` for logins, `all` for the quota that all lists share, otherwise that of the list that it limits.
+ * Use of one quota. Its name is `login` for logins, `all` for the quota that all lists share, and the list's name for the quota of one
+ * list.
  */
 export type QuotaStatus = NonNullable<AccountFigures['quota']>;
 
@@ -102,18 +103,18 @@ export interface ResourceStatus {
   readonly known: number | null;
   /** When the list was last checked for all changes, in epoch ms: by a poll or, in a list without polls, a full scan. Null before that. */
   readonly lookedAt: number | null;
-  /** Evidence that the newest full scan read the whole list. Null if there is no such evidence, or no full scan of this process yet. */
+  /** Evidence that the newest full scan read the whole list. Null if there is none, or before the first full scan of this process. */
   readonly level: LevelStatus | null;
   /** The last complete sweep (recurring full scan). Null before the first sweep of this process has ended. */
   readonly swept: SweptStatus | null;
   /** The newest certificate that this process has issued for the list after a full scan. Null before the first one. */
   readonly certified: CertifiedStatus | null;
-  /** Why the newest full scan has no certificate: the previous one is too recent, or the number of partitions changed. Otherwise null. */
+  /** Why the newest full scan has no certificate: the previous one is too recent, or the partition count changed. Null in other cases. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
   /** Number of the list's dead letters since {@link Status.since}, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
-  /** Duration of the newest commit, to Kafka and to the image store, in ms. Null before the first one. */
+  /** Duration of the newest successful commit, to Kafka and to the image store, in ms. Null before the first one. */
   readonly transactionMs: number | null;
   /** When the open Kafka transaction began, in epoch ms. Null while no transaction is open. */
   readonly commitBeganAt: number | null;
@@ -142,7 +143,8 @@ export interface InitialSnapshotStatus {
 
 /**
  * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. `lastMs` is the lag of the
- * newest change; `p50Ms` and `p95Ms` are quantiles over the last five minutes. Null without a change whose modification time is known.
+ * newest change; `p50Ms` and `p95Ms` are quantiles over the last five minutes. Each is null if there was no such change with a known
+ * modification time.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;
@@ -178,7 +180,7 @@ export interface CertifiedStatus {
   readonly whyNotExact: string | null;
 }
 
-/** Name and explanation of a certificate's `level`: how strong the evidence is that the full scan read the whole list. */
+/** Level of a full scan: how strong the evidence is that the scan read the whole list. `inWords` explains it. */
 export interface LevelStatus {
   readonly name: string;
   /** Name of the level followed by its meaning, such as `agreed (two full scans have the same keys)`. */
@@ -201,7 +203,7 @@ export interface LifeCycle {
   readonly field: string;
   readonly states: readonly LifeCycleState[];
   readonly changes: readonly LifeCycleChange[];
-  /** Number of status changes that no element of `changes` counts, because `changes` is limited to a number of pairs of states. */
+  /** Number of status changes that `changes` does not count, because the number of its elements is limited. */
   readonly others: number;
 }
 
@@ -217,7 +219,7 @@ export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';
   /** The status if `kind` is `state`, shortened if it is long. Otherwise empty. */
   readonly name: string;
-  /** Number of changes that led to this state. For `new`: number of changes that started from it. */
+  /** Number of changes to this state. If `kind` is `new`: number of changes from it. */
   readonly count: number;
 }
 
@@ -262,8 +264,8 @@ export interface FleetStatus extends Readiness {
   /** Name of the instance that sends this status. */
   readonly instance: string;
   /**
-   * Generation of the fleet's membership. Null while this instance is not a member: data about the fleet is then what the instance knew
-   * last.
+   * Generation of the fleet's membership. Null while this instance is not a member; the status then shows the fleet as the instance last
+   * knew it.
    */
   readonly generation: number | null;
   /** Names of the fleet's members. */
@@ -283,7 +285,7 @@ export interface FleetAccountStatus {
   readonly problem: string | null;
   /** Whether this instance runs the account. If so, `/status?account=` returns the account's full status. */
   readonly isHere: boolean;
-  /** Newest known figures of the account. Null if it runs on no instance, or on another one that has not reported any. */
+  /** Newest known figures of the account. Null if no instance runs it, or if the instance that runs it has not reported any. */
   readonly figures: AccountFigures | null;
 }
 
