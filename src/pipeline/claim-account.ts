@@ -36,9 +36,9 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from the newest request of a process to its last commit of a cursor, in ms, while Kafka responds as usual. If it is too
- * small, a late commit by the previous process counts as one by an unknown process, and all lists wait a minute. If it is too large, an
- * unknown process goes unnoticed.
+ * A cursor counts as written by the previous process if it was written at most this long after the newest request of that process, in ms.
+ * If it is too small, a late commit by that process makes all lists wait a minute. If it is too large, a commit by an unknown process may
+ * go unnoticed.
  */
 const CURSOR_DELAY_MS = 10_000;
 

@@ -32,7 +32,7 @@ export interface ListEventsOptions {
    * after a failure.
    */
   readonly confirmations: Confirmations;
-  /** Key fields; whether the list's first response was empty (`wasEmpty`), and its server time if so (`beganAt`): see {@link ChosenKey}. */
+  /** The list's key fields. `wasEmpty` and `beganAt` say whether and when the list was read as empty before: see {@link ChosenKey}. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;
@@ -105,7 +105,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const isDone = done || publisher.progress.firstRead.done;
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
-  /** Emits `value`, in a later turn of the event loop if at least {@link SMALL_BATCH_RECORDS} of its `records` are processed one by one. */
+  /**
+   * Emits `value`: at once if fewer than {@link SMALL_BATCH_RECORDS} `records` are processed one by one, else in a later event loop turn.
+   */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {

@@ -217,8 +217,8 @@ function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
 }
 
 /**
- * Returns the name of the dependency that an error came from: `state folder`, `registry` or `kafka`; for an error of the API `list`, the
- * name of the list.
+ * Returns the name of the dependency that an error came from: `list` (the list's name) for an error of the API, else `state folder`,
+ * `registry` or `kafka`.
  */
 export function serviceOf(error: unknown, list = 'kafka'): string {
   const code = error instanceof CellarstreamError ? error.code : '';

@@ -61,7 +61,7 @@ export class LifeCycleModel {
     this.#entries = boundedMap(maxEntries);
   }
 
-  /** Adds a status change of the record with the key `key`. `committedAt` is when its event was committed, in epoch ms. */
+  /** Adds a status change of the record with the key `key`. `committedAt`: when the change was committed, in epoch ms. */
   add(key: string, change: StatusChange, committedAt: number): void {
     const at = change.changedAt ?? committedAt;
     const from = this.#stateOf(change.from, 'new');

@@ -25,7 +25,7 @@ export interface StatusOptions extends ReadinessOptions {
 const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
-/** Computes everything that the status page shows, from the events of the service's hooks. Memory is bounded by the number of lists. */
+/** Computes everything that the status page shows, from the events of the service's hooks. Its memory does not grow with time. */
 export class StatusModel {
   readonly #options: StatusOptions;
   readonly #since: number;
@@ -158,8 +158,8 @@ function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
 const MAX_REASONS = 6;
 
 /**
- * Computes a summary of an account: lag and last scan of the worst list, the most used quota (except that for logins), and sums over all
- * lists of rates and of the progress of initial snapshots.
+ * Summarizes an account: longest lag and oldest last scan of a list, the most used quota (except that for logins), and sums over all lists:
+ * events per second, and progress of initial snapshots.
  */
 export function accountFigures(
   at: number,

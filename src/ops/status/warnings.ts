@@ -35,7 +35,7 @@ interface ActiveWarning extends Warning {
 export class Warnings {
   readonly #now: () => number;
   readonly #retries: RetryWarnings;
-  /** Returns the name of a list's total, such as `total_records`. */
+  /** Returns the name of a list's total (number of records), such as `total_records`. */
   readonly #totalOf: (resource: string) => string;
   /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
@@ -133,8 +133,8 @@ export class Warnings {
   } satisfies Hooks;
 
   /**
-   * Returns the active warnings, the newest first. `causes` are the reasons why the service is not ready: warnings about retried calls to
-   * one of these dependencies are omitted.
+   * Returns the active warnings, the newest first. Omits warnings about retried calls to the dependencies in `causes`, which are the
+   * reasons why the service is not ready.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
@@ -207,31 +207,25 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 
 export const SCAN_TROUBLES: readonly string[] = [...Object.keys(TROUBLES), 'cut'];
 
-/**
- * Number of failed calls to a dependency (such as Kafka or the API) from which on a warning is shown. Also applies to failures to read or
- * acknowledge signals.
- */
+/** A warning about a dependency (such as Kafka or the API) or about the topic of signals is shown after this number of failures. */
 const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * Minimum time without a further failure, after the pause before a retry, until a list can count as responding again, in ms. If it is too
+ * Minimum time without failures, counted from when a retry is due, after which a list can count as responding again, in ms. If it is too
  * small, a list may count as responding although the retry still waits for the quota.
  */
 const SILENCE_MS = 60_000;
 
-/** A failed call to a dependency (such as Kafka or the API) that is not known to have succeeded since. */
+/** A failed call to a dependency (such as Kafka or the API) without a known success afterwards. */
 interface Open {
   readonly what: string;
   readonly resource: string | undefined;
   /** End of the pause before the call is retried, in epoch ms. */
   readonly nextAt: number;
-  /** When the call counts as successful, in epoch ms, if it was `answered` and has not failed again by then. */
+  /** Time from which on the call counts as successful if `answered` is true, in epoch ms. */
   readonly silentUntil: number;
-  /**
-   * Whether a request with the target `what` (the list, or `login`) has succeeded since `nextAt`. It need not be the retry of the failed
-   * call.
-   */
+  /** Whether any request with the same `what` (the list, or `login`) has succeeded since the retry was due (`nextAt`). */
   answered: boolean;
 }
 
@@ -266,7 +260,7 @@ class RetryWarnings {
       const nextAt = at + delayMs;
       const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
       const one = { what, resource, nextAt, silentUntil, answered: false };
-      this.#open.set(`${what} ${resource ?? ''}`, one);
+      this.#open.set(`${what} ${resource ?? ''}`, one); // replaces an earlier failure, which then can't count as resolved
       const before = this.#tried.get(dependency);
       const count = before && before.at + SHOWN_FOR_MS > at ? before.count + 1 : 1;
       this.#tried.set(dependency, { count, error, at });

@@ -48,8 +48,8 @@ export async function findActiveInstance(
 }
 
 /**
- * Returns the instance that wrote the account's newest declaration of requests between two offsets of the ledger's topic. Undefined if
- * there is none, or if it grants no lease (right to send requests).
+ * Returns the instance that wrote the account's newest declaration between two offsets of the ledger. Undefined without a declaration, or
+ * if the newest one ends the lease (right to send requests).
  */
 async function declaringInstance(
   { log, ledgerTopic, account }: ActiveInstanceOptions,

@@ -84,8 +84,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Count and digest of the live keys in each partition after the newest commit. `ends`: for each partition, the end offset after the
-   * newest messages that this task has written to it.
+   * State of the list's topic after the newest commit, for each partition: count and digest of its live keys (`keys`), and its end offset
+   * (`ends`).
    */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
     return { keys: this.#state.live, ends: this.#state.memory.ends };
@@ -230,9 +230,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns, as `live`, the count and digest of the live keys (newest event not a deletion) in each partition of the topic. If those in the
- * restored store differ from the cursor's, the topic has lost events: returns them as `lostEvents`, and a cursor that restarts the initial
- * snapshot.
+ * Returns, as `live`, count and digest of the live keys (newest event not a deletion) in each partition of the topic. If the keys in a
+ * newly filled store differ from the cursor's, the topic has lost events: `lostEvents` describes them, and the returned cursor restarts the
+ * initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

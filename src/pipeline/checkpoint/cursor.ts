@@ -78,8 +78,8 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether later scans have read every record that the snapshot missed because a change moved the record within the list. While this is
-   * false, a record without an image need not be new.
+   * Whether later scans have read all records that the snapshot missed because they moved within the list meanwhile. While this is false, a
+   * record without an image need not be new.
    */
   readonly caughtUp?: boolean;
   /**

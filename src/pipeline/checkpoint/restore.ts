@@ -24,8 +24,8 @@ export interface RestoreOptions extends TaskLog {
 export interface Restored {
   readonly memory: TaskMemory;
   /**
-   * The cursor to resume from: the newest one, or a new one if there is none. After a loss of events, the initial snapshot restarts in it.
-   * It is not committed yet.
+   * The cursor to resume from, not committed yet: the newest one, or a new one if there is none. After a loss of events, this cursor
+   * restarts the initial snapshot.
    */
   readonly cursor: Cursor;
   /** Whether the task already had a committed cursor when the restore began. */
@@ -102,8 +102,8 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
 }
 
 /**
- * Whether the live keys in the store have to be compared with the cursor's count and digest of them: after all images were restored from
- * the topic, until the next claim of the task is committed.
+ * Whether the live keys in the store have to be compared with the count and digest in the cursor. True from a restore of all images until
+ * the next claim of the task is committed.
  */
 function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
@@ -170,7 +170,7 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events from the topic that the stored images lack. If one of these events was a deletion, the record's
+ * Whether the stored images lack events that compaction has removed from the topic. If one of these events was a deletion, the record's
  * image would remain in the store.
  */
 function hasMissingEvents(
@@ -219,8 +219,7 @@ interface RestoredImages {
 }
 
 /**
- * Image of a key whose newest message is a tombstone. The deletion's sequence is unknown; the highest possible one replaces any stored
- * image.
+ * Image of a key whose newest message is a tombstone. As the true sequence is unknown, the highest is used: it replaces any stored image.
  */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
 

@@ -32,8 +32,7 @@ export interface ClaimState {
   /** The newest transactional producer (sink) that this process has opened for the task. */
   sink?: FencedSink;
   /**
-   * Newest error that ended the task or an attempt to open it, in this process: the `cause` of a `FENCED` error that
-   * {@link expectOwnCursor} throws.
+   * Newest error in this process that ended the task or an attempt to open it. The `cause` of a `FENCED` error of {@link expectOwnCursor}.
    */
   lastError?: unknown;
   /**
@@ -88,8 +87,8 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 }
 
 /**
- * Reads the newest cursor and checks that no other process has claimed the task since this process first opened it. Does nothing and
- * returns undefined until this process has read the cursor once.
+ * Reads the newest cursor and checks that no other process has claimed the task since this process first opened it. If this process has not
+ * read the cursor yet, only returns undefined.
  *
  * @throws CellarstreamError `FENCED` if the newest cursor was committed since then by an instance that is neither this one nor the task's
  * previous owner.
@@ -110,7 +109,7 @@ export async function expectOwnCursor(
 
 /** The newest known cursor of a task, and the offset up to which the cursors' topic was read for it. */
 export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
-  /** Offset of the cursor's message; undefined if the cursor was known before and not read from the topic. */
+  /** Offset of the cursor's message. Undefined if the topic has no newer cursor than the one known before. */
   readonly offset?: bigint;
 }
 

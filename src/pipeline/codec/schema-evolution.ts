@@ -51,7 +51,7 @@ export class SchemaEvolution {
   readonly #codecs = new Map<number, EnvelopeCodec>();
   #current: CurrentSchema | undefined;
   /**
-   * The registry's latest version of the schema when it was last read. A schema that equals it becomes the current one without being
+   * The registry's latest version of the schema, as last read. A schema equal to this version becomes the current one without being
    * compiled or registered again.
    */
   #latest: CurrentSchema | undefined;
@@ -63,7 +63,7 @@ export class SchemaEvolution {
 
   /**
    * Opens the schemas of a subject of the registry. The current schema is then the registry's latest version, extended by the fields in the
-   * API's description; undefined if neither has a schema.
+   * API's description; undefined if both are missing.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
    */
@@ -161,7 +161,7 @@ export class SchemaEvolution {
   }
 
   /**
-   * Returns the schema of images in the registry's latest version, extended by the fields in the API's description. Without a version: the
+   * Returns the registry's latest schema of images, extended by the fields in the API's description. If the registry has no version: the
    * schema in the description, if any.
    */
   async #readLatest(): Promise<RecordSchema | undefined> {
@@ -175,8 +175,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Makes the event schema for images with the schema `values` the current one. Registers it unless it equals the latest version in the
-   * registry.
+   * Makes `values` the schema of images in the current event schema. Registers the event schema unless it equals the registry's latest
+   * version.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, list, onVersion } = this.#options;
@@ -204,8 +204,7 @@ export class SchemaEvolution {
   }
 
   /**
-   * Extends the current schema by the fields that these records have and it lacks, and registers the extended schema. Does nothing if it
-   * lacks none.
+   * Adds the fields of these records that the current schema lacks, and registers the extended schema. Does nothing if no field is missing.
    */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
     const { name: resource, namespace } = this.#options.list;

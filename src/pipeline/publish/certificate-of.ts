@@ -23,7 +23,7 @@ export interface CompletedScan {
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
   /**
-   * Current time by the local clock, in epoch ms. The certificate has it as the end of the scan (`ended_at`) if `sweep` has no such time
+   * Current time by the local clock, in epoch ms. Used as the end of the scan in the certificate (`ended_at`) if `sweep` has none
    * (`counts.endedAt`).
    */
   readonly now: number;

@@ -18,8 +18,7 @@ export function deadLetterMessages(
     readonly to: SchemaTopic;
     readonly resource: string;
     /**
-     * List offset of the record's page. Used for every reject except an unreadable record: that reject contains the list offset of the
-     * record itself.
+     * List offset of the record's page, for the dead letter. An unreadable record's dead letter contains the record's list offset instead.
      */
     readonly offset: number;
     readonly now: number;
@@ -49,7 +48,7 @@ export function deadLetterMessages(
   );
 }
 
-/** Maximum length of a record's text in one dead letter message, in UTF-16 code units. It is less if `maxBytes` has no space for that. */
+/** Maximum length of a record's text in one dead letter message, in UTF-16 code units. A small `maxBytes` lowers this maximum. */
 const MAX_PART_CHARS = 200_000;
 /** Bytes of a message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the other fields. */
 const MAX_CHAR_BYTES = 4;

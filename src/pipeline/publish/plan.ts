@@ -45,7 +45,7 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
    * Effect of the batch. `commit`: cursor and messages are committed to Kafka in one transaction, images and `notes` are stored. `keep`:
-   * only `notes` are stored. `nothing`: neither.
+   * only `notes` are stored. `nothing`: no effect.
    */
   readonly action: 'commit' | 'keep' | 'nothing';
   /**
@@ -160,8 +160,8 @@ export function planner(
 }
 
 /**
- * Returns the digests of records' JSON bytes that are to be stored, by key: of records that will equal their stored images once the batch
- * is committed, and whose digest is not stored yet.
+ * Returns, by key, the digests of records' JSON bytes to be stored. These digests are not stored yet, and their records will equal the
+ * stored images once the batch is committed.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
@@ -217,7 +217,7 @@ function progressWith(
 
 /**
  * Maximum lead of a record's stamp (creation or modification time) over the local clock, in ms. If it is too small, an API whose clock is
- * ahead has no newest stamp. If it is too large, a mistyped future date becomes the newest stamp: after a loss of events, new records are
+ * ahead has no newest stamp. If it is too large, a mistyped future date becomes the newest stamp; after a loss of events, new records are
  * then published as old (event `r`).
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;

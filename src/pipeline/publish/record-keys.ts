@@ -5,8 +5,8 @@ import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
 /**
- * Functions for each topic that encode a record's key as a message key. They return undefined if message keys are plain text, or if the
- * list has no such topic.
+ * Encoders of record keys as message keys, one for each topic. They return undefined if message keys are plain text, or if the list has no
+ * such topic.
  */
 export interface RecordKeys {
   readonly format: KeyFormat;

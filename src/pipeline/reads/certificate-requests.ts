@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 import type { CertifyJob } from '../../account/signal-jobs.ts';
 
 /**
- * Pending requests for a list's certificate (a message with the count and digest of its records, published after a full scan). The
- * certificate of the next full scan to begin answers a request.
+ * Pending requests for a list's certificate (a message with count and digest of its records, published after a full scan). A request is
+ * answered by the first full scan that begins later.
  */
 export class CertificateRequests {
   readonly #waiting: CertifyJob[] = [];

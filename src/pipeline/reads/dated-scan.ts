@@ -49,8 +49,8 @@ export function orFullScan(
 }
 
 /**
- * Returns why a request with dates has finally failed: the API refused it, or retries were given up. Undefined for any other error. The
- * dates need not be the cause: only a request without dates shows that.
+ * Returns why a request with dates has finally failed: the API refused it, or retries were given up. Undefined for any other error. Only a
+ * request without dates shows whether the dates are the cause.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

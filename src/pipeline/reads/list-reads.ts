@@ -44,7 +44,7 @@ export interface ListReadsOptions {
   readonly lanes: Lanes;
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
-  /** Returns the progress of the initial snapshot (`firstRead`) and of the polls (`since`) according to the newest cursor. */
+  /** Returns the progress of the initial snapshot (`firstRead`) and of the polls (`since`) after the newest batch, committed or not. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   readonly checkpoint: { readonly store: KnownRecords; readonly sweep: SweepProgress };
   /**
@@ -67,20 +67,19 @@ export interface ListReadsOptions {
 export interface DecodedLists
   extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
   /**
-   * Requests a page for the initial snapshot. All records of the page are parsed, without a comparison of the digests of their bytes with
+   * Requests a page for the initial snapshot. All records of the page are decoded, without a comparison of the digests of their bytes with
    * stored digests.
    */
   readonly snapshot: ListRequest;
   /**
-   * Requests a page for any read except the initial snapshot. A record is not parsed if the digest of its bytes is the one stored with its
+   * Requests a page for any read except the initial snapshot. A record is not decoded if the digest of its bytes is the one stored with its
    * published image.
    */
   readonly afterSnapshot: ListRequest;
 }
 
 /**
- * A resync requests records from this much before the modification time that its request states, in ms, because the server may exclude the
- * lower bound or truncate it to the second.
+ * Time by which a resync reads further back than requested, in ms. The server may exclude the lower bound, or truncate it to the second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 
@@ -210,7 +209,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Registers a read that begins and ends at once on the list's logical clock, and returns its span. For batches without a response. */
+  /** Registers a read without duration on the list's logical clock, and returns the read's span. For batches without a response. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());

@@ -61,13 +61,14 @@ const AN_HOUR_MS = 3_600_000;
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of consecutive failed scans of one chain (the polls for new changes, or the lookback polls) after which polls are given up for a
- * while. If it is too small, an outage during a single scan ends polls.
+ * Number of consecutive failed scans after which polls are given up for a while. Scans for new changes and lookback scans are counted
+ * apart. If it is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * How long a sweep waits for polls to read the changes made during the sweep, in ms; at least three poll intervals. If it is too small, a
- * sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold up sweeps.
+ * Maximum time that a sweep waits for polls to read the changes made meanwhile, in ms; three poll intervals if they are longer. If it is
+ * too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold up
+ * sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
@@ -80,8 +81,7 @@ export class PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
   readonly dates: ListDates;
   /**
-   * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
-   * up or take too long.
+   * Emits once polls have read every change made before the subscription. Completes without a value if polls are given up or take too long.
    */
   readonly pollsCompleted$: Observable<unknown>;
   readonly #options: PollReadsOptions;
@@ -92,11 +92,11 @@ export class PollReads {
   readonly unpolled$: Observable<boolean> = this.#unpolled$;
   readonly #restart$ = new Subject<void>();
   /**
-   * Starts of poll windows, in epoch ms on the server's clock, before the lookback is subtracted: `first` of the first window of this
-   * process, `since` of the next one. Until polls begin, `first` is Infinity and `since` is -Infinity.
+   * Start times of two poll windows, before the lookback is subtracted, in epoch ms on the server's clock: `first`, of this process's first
+   * window (Infinity until polls begin), and `since`, of the next window (-Infinity until polls begin).
    */
   #windowStarts = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll for new changes began, in epoch ms; -Infinity before. */
+  /** Server time, in epoch ms, at which the last completed poll for new changes began; initially -Infinity. */
   #polledAt = -Infinity;
   /**
    * Number of consecutive failed scans of the polls for new changes (`newest`) and of the lookback polls (`back`); see
@@ -162,8 +162,8 @@ export class PollReads {
   }
 
   /**
-   * Polls, and begins again when `#chains` has completed because polls failed: at once, after a pause if requests with dates fail in every
-   * format, or when `#restart$` emits if the list ignores dates.
+   * Polls. When polls fail (`#chains` completes), they usually begin again at once. If requests with dates fail in every format, polls
+   * begin again after a pause; if the list ignores dates, when `#restart$` emits.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
     // A loop (`repeat`) and no recursion: polls may be refused for months, and each nested attempt would occupy more memory.
@@ -174,7 +174,7 @@ export class PollReads {
     }).pipe(repeat());
   }
 
-  /** Completes after a pause, after which polls begin again with the default date format. */
+  /** Completes after a pause. The caller then polls again, with the default date format. */
   #pause(): Observable<never> {
     const pauseMs = Math.min(AN_HOUR_MS, REFUSED_POLLS_PAUSE_MS * 2 ** Math.min(this.#pauses, 10));
     this.#pauses += 1;
@@ -240,8 +240,8 @@ export class PollReads {
   }
 
   /**
-   * Looks for date parameters that the list accepts, after the scan of a poll window failed; then completes. Polls are given up if there
-   * are none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without dates.
+   * Looks for date parameters that the list accepts, after the scan of a poll window failed; then completes. Polls are given up if the list
+   * accepts none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without dates.
    */
   #negotiating(
     window: Window,
