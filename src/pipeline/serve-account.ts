@@ -45,19 +45,17 @@ export interface ServeAccountOptions {
   readonly bodies: BodyPool;
   readonly signals: SignalTopic;
   /**
-   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. Later subscribers must get that
-   * value too.
+   * The first value stops the account. Pages already read are still committed, for up to `STOP_TIMEOUT_MS`. Must emit that value to later
+   * subscribers, too.
    */
   readonly stop$: Observable<unknown>;
-  /** Each value ends the pause of every list before its next poll for new changes: see {@link Task.pollNow$}. Default: none. */
+  /** Each value ends the pause of every list before its next poll for new changes. Default: none. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
-  /**
-   * Messages to commit in the transaction of each claim of the account, and in that of its final declaration in the ledger. Default: none.
-   */
+  /** Messages to commit together with each claim of the account, and with the account's final declaration in the ledger. Default: none. */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 

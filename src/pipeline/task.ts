@@ -18,8 +18,8 @@ export interface Task {
   /** The first value ends the task; pages already read are still committed. */
   readonly stop$: Observable<unknown>;
   /**
-   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1]. Distributes the polls of an account's lists over
-   * the interval. Default 1.
+   * Time from the first poll to the second, as a fraction (above 0, at most 1) of the poll interval. Spreads the polls of an account's
+   * lists over the interval. Default 1.
    */
   readonly phase?: number;
   /** Each value ends the pause before the next poll for new changes. A value during a running poll has no effect. Default: none. */

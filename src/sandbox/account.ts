@@ -30,9 +30,9 @@ export interface SandboxAccount {
    */
   readonly truth: Truth;
   /**
-   * Changes a record: sets fields, or passes the record, without drift, to a function that alters it or returns a replacement. Sets
-   * `updated_at` too, if the list has dates and the patch does not set it. If the patch changes the key field, the record is still
-   * identified by its old key.
+   * Changes a record: sets fields, or calls a function, which gets the record without drift and alters it or returns a replacement. Sets
+   * `updated_at` too in a list with dates, unless the patch does. If the patch changes the key field, the record is still found by its old
+   * key.
    *
    * @throws RangeError if there is no such record.
    */
@@ -71,12 +71,12 @@ export interface SandboxAccount {
   /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
   /**
-   * Adds a field to records that do not have it: at once to `options.existing` records, and to every record that is later created or
+   * Adds a field to records that do not have it: to `options.existing` records at once, and to every record when it is later created or
    * changed.
    *
    * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created. In
    * an array, a number selects one element; any other name applies to every element.
-   * @returns a function that ends the addition: a record then loses the field when it is next changed.
+   * @returns a function that stops this. After that, a record loses the field when it is next changed.
    * @throws RangeError if a name in the path is empty.
    */
   addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
@@ -91,8 +91,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored. The record is still found by its key: by `truth`, and an order also by
-   * the query parameter `orderNumber`.
+   * Serves a record without its key field until the key is restored. `truth` still finds the record by its key, and so does the query
+   * parameter `orderNumber` of orders.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.
@@ -119,8 +119,7 @@ export interface ServedAccount {
   readonly arrivals: Arrivals;
   readonly faults: Faults;
   /**
-   * List responses that the fault `cached` has stored, by list and query string. `at`: when the response was stored, in epoch ms by the
-   * server's clock.
+   * List responses that the fault `cached` has stored, by list and query string. `at`: time of storing by the server's clock, in epoch ms.
    */
   readonly cachedPages: BoundedMap<string, ApiResponse & { readonly at: number }>;
   readonly controls: SandboxAccount;
@@ -187,8 +186,8 @@ export class Accounts {
   /** All accounts, sorted by name. */
   readonly all: readonly ServedAccount[];
   /**
-   * Account that handles requests with an unknown API key or token, so that they do not use another account's quota. If the sandbox has
-   * only one account, it is that account.
+   * Account that handles requests with an unknown API key or token, so that they do not use another account's quota. In a sandbox with only
+   * one account, it is that account.
    */
   readonly fallback: ServedAccount;
   readonly #byName: ReadonlyMap<string, ServedAccount>;
@@ -222,7 +221,7 @@ export class Accounts {
     return this.#byKey.get(apiKey) ?? this.fallback;
   }
 
-  /** Returns the account that an access token names, without verifying the token; the fallback account if the token names none. */
+  /** Returns the account that an access token names, without verifying the token; the fallback account if there is no such account. */
   ofToken(token: string | undefined): ServedAccount {
     return this.#byName.get((token && accountIn(token)) ?? '') ?? this.fallback;
   }
@@ -243,15 +242,15 @@ export interface Truth {
   text(resource: Resource, key: RecordKey): string | undefined;
   /** Number of records in the list. */
   count(resource: Resource): number;
-  /** The newest changes of the account's records, at most `changeLogLimit`, oldest first. */
+  /** The last `changeLogLimit` changes of the account's records, in the order in which they became visible. */
   readonly changes: readonly Change[];
-  /** The newest requests to an endpoint, including refused ones, oldest first; at most `requestLogLimit`. */
+  /** Returns the last `requestLogLimit` requests to an endpoint, including refused ones, in the order of their arrival. */
   requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
   /** Maximum number of logged requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
   /**
-   * Number of logged requests that got the status for requests over the quota (`readings.rateLimited.status`). Counts one endpoint, or by
-   * default all of them.
+   * Number of logged requests whose response has the status for requests over the quota (`readings.rateLimited.status`). Default for
+   * `endpoint`: all endpoints.
    */
   refused(endpoint?: Endpoint): number;
 }

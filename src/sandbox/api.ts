@@ -17,8 +17,8 @@ export interface ApiResponse {
 }
 
 /**
- * Builds the responses to one account's requests, including injected faults that change the content of a page. The HTTP server applies
- * quotas and all other faults.
+ * Builds the responses to one account's requests, and applies the faults that change the content of a page. The HTTP server applies quotas
+ * and all other faults.
  */
 export class SandboxApi {
   readonly #settings: SandboxSettings;
@@ -30,8 +30,8 @@ export class SandboxApi {
   readonly #random: Random;
   #lists = 0;
   /**
-   * Last count of each list's records, and its time in epoch ms. Requests without filters get it as `total_records` until it is older than
-   * the setting `totalAgeMs`.
+   * Last count of each list's records, and when it was made, in epoch ms. Requests without filters report this count as `total_records`
+   * until it is `totalAgeMs` old.
    */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
@@ -105,7 +105,7 @@ export class SandboxApi {
 
   /**
    * Returns the `total_records` to report for a query that `total` records match: `total`, rounded to a multiple of `totalStep`. For a
-   * query without a filter, this may be an earlier count, made less than `totalAgeMs` ago.
+   * query without a filter, a count made less than `totalAgeMs` ago replaces `total`.
    */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
@@ -119,8 +119,8 @@ export class SandboxApi {
   }
 
   /**
-   * Whether the page that a list request asks for contains a record. An approximation: the replica, shuffled records, `totalCap` and
-   * `behindEnd` are not considered.
+   * Whether a list request asks for a page that contains the record. An approximation, which ignores the replica, `shuffleTies`, `totalCap`
+   * and `behindEnd`.
    */
   holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
     const { readings, sort } = this.#settings;
@@ -146,7 +146,7 @@ export class SandboxApi {
 
 const STAMP = /"(created_at|updated_at)":"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g;
 
-/** Returns a response with `created_at` and `updated_at` in local time, without a zone. */
+/** Returns a response's text with `created_at` and `updated_at` in the zone's local time, written without a zone. */
 function withLocalStamps(text: string, { minutes, savingEndsAt = -Infinity }: Zone): string {
   return text.replace(STAMP, (_, field: string, stamp: string) => {
     const at = Date.parse(stamp);

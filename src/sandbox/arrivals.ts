@@ -19,7 +19,7 @@ export class BoundedLog<T> {
     }
   }
 
-  /** Returns the newest log entries, oldest first: at most as many as the log's limit. */
+  /** Returns the log's last entries, up to its limit, in the order in which they were added. */
   entries(): T[] {
     return this.#limit > 0 ? this.#entries.slice(-this.#limit) : [];
   }
@@ -27,7 +27,7 @@ export class BoundedLog<T> {
 
 /** A request that the sandbox has received. */
 export interface Arrival {
-  /** Arrival time in epoch ms, with fractions. The server's clock without its skew (`clockSkewMs`, `skewClock`) measures it. */
+  /** Arrival time in epoch ms, with fractions, by a clock without the skew of the server's clock (`clockSkewMs`, `skewClock`). */
   readonly at: number;
   /** HTTP status of the response. It is 0 until the response is sent, and stays 0 if the connection was dropped. */
   status: number;
@@ -39,14 +39,14 @@ export interface Arrival {
 export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /** Arrival times, in epoch ms, oldest first, of the requests that count in the current window of a quota, by the quota's name. */
+  /** Arrival times of the requests that count in a quota's current window, in epoch ms, oldest first. The keys are the quotas' names. */
   readonly #counted = new Map<string, number[]>();
 
   constructor(settings: SandboxSettings) {
     this.#settings = settings;
   }
 
-  /** Logs a request. Returns the log entry, and how long the quota still refuses such requests, in ms: 0 if this request is allowed. */
+  /** Logs a request. `waitMs` is 0 if the quota allows the request, else how long the client should wait, in ms. */
   take(endpoint: Endpoint, query: string, at: number): { arrival: Arrival; waitMs: number } {
     const { quotaPerMinute, loginQuotaPerMinute, quotaScope, windowMs } = this.#settings;
     const arrival = { at, status: 0, query };
@@ -67,7 +67,7 @@ export class Arrivals {
     return this.#log(endpoint).entries();
   }
 
-  /** Returns the maximum number of logged requests in any half-open window `[t, t + windowMs)`. */
+  /** Returns the maximum number of logged requests to the endpoint in any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number {
     const times = this.#log(endpoint)
       .entries()

@@ -34,8 +34,8 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
 }
 
 /**
- * Applies drift rules to new versions of records before they are served. Also stores the versions' text without drift, with which random
- * changes and the steps of an order's life start.
+ * Applies drift rules to new versions of records before they are served. Also stores each altered version as it was without drift, because
+ * later changes start from that text.
  */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
@@ -56,8 +56,8 @@ export class Drift {
   }
 
   /**
-   * Removes a record's key field (`by` 1) when {@link serve} is next called for it, or undoes one removal (`by` -1). The field is served
-   * once no removal is left.
+   * Counts removals of a record's key field: `by` 1 adds one, -1 undoes one. {@link serve} leaves out the key field while any removal is
+   * left.
    */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
     const name = recordId(resource, id);
@@ -66,15 +66,15 @@ export class Drift {
     else this.#keyless.delete(name);
   }
 
-  /** Whether the drift rule that was added last to the list would alter the record with this JSON text. */
+  /** Whether the newest drift rule of the list would alter the record with this JSON text. */
   concerns(resource: Resource, text: string): boolean {
     const record = JSON.parse(text) as JsonValue;
     return isObject(record) && this.#applyRules(resource, record);
   }
 
   /**
-   * Returns the text to serve for a new version of a record: `text`, altered by the list's drift rules, and without the key field while
-   * {@link loseKey} has removed it. Stores `text` for {@link plain} if the result differs.
+   * Returns the text to serve for a new version of a record: `text`, altered by the list's drift rules, and without the key field if
+   * {@link loseKey} has removed it. If the result differs from `text`, stores `text` for {@link plain}.
    */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);

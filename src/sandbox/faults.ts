@@ -46,8 +46,8 @@ export type FaultKind =
   /** Reads the records at once but sends the response `ms` later, so the response may be outdated when it is sent. */
   | { readonly kind: 'slow'; readonly ms: number }
   /**
-   * Responds as a cache in front of the API does: for `ms` after a list request, an identical request gets the same page again, with the
-   * original `Date` and, unless `sendsAge` is false, an `Age` header.
+   * Responds as a cache in front of the API does: a list request that is repeated within `ms` gets the same page again, with the original
+   * `Date`. An `Age` header is added unless `sendsAge` is false.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Responds with 200 and a page of HTML instead of JSON. */

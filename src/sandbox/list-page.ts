@@ -17,8 +17,8 @@ const RECORD_BYTES = 3_072;
  */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /**
-   * How the server deviates from the API's description in the list offset and page size it reports, in pages past the end, and in
-   * `has_next_page`. Default: not at all.
+   * Deviations from the API's description: in the reported list offset and page size (`echo`), in pages past the end (`behindEnd`), and in
+   * `has_next_page`. Default: none.
    */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Maximum number of records that a query returns, over all its pages. No larger total is reported. Default: no limit. */

@@ -14,16 +14,16 @@ export interface Zone {
 }
 
 /**
- * Order in which lists are served. Records with the same `updated_at` are in the order of their keys, in `updated-desc` in the reverse
- * order, unless `shuffleTies` is set.
+ * Order in which lists are served. Records with the same `updated_at` are ordered by key: ascending in `updated-asc`, descending in
+ * `updated-desc`. With `shuffleTies`, their order is random.
  */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
 /** Variants of behaviour that the API's description leaves open, or that differ from it. */
 export interface Readings {
   /**
-   * End of a window for which only `modifiedFromDate` is given: the current time, or the last midnight (UTC), which excludes today's
-   * changes. Default `now`.
+   * End of a window if only `modifiedFromDate` is given: the current time, or the last midnight in UTC, so that today's changes are
+   * excluded. Default `now`.
    */
   readonly defaultEnd: 'now' | 'midnight';
   /** Whether a record modified exactly at a bound of the window is in the window. Default `inclusive`. */
@@ -33,10 +33,7 @@ export interface Readings {
    * Default `exact`.
    */
   readonly dates: 'exact' | 'days' | 'ignored';
-  /**
-   * Time zone in which the server interprets date parameters: it takes a time without a zone or with `Z` as a local time in this zone.
-   * Default UTC.
-   */
+  /** Time zone of the date parameters: a time with `Z` or without a zone counts as local time in this zone. Default UTC. */
   readonly parameterZone: Zone;
   /** Time zone in which responses show `created_at` and `updated_at`, as text without a zone. Null, the default, means UTC, with a `Z`. */
   readonly stampZone: Zone | null;
@@ -65,17 +62,17 @@ export interface Readings {
   readonly expClaim: boolean;
   /**
    * Where a page begins if `offset` is not a multiple of the page size: at `offset` (`exact`), at the multiple below (`rounded`) or at the
-   * nearest multiple (`nearest`). `multiples` refuses such a request with 400. Default `exact`.
+   * nearest multiple (`nearest`). With `multiples`, such a request is refused with 400. Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
   /**
-   * Smallest and largest page size that the server uses. A requested `pageSize` outside this range is replaced by the nearest bound.
-   * Default [1, 1000].
+   * Smallest and largest page size that the server uses. A `pageSize` that is valid (1 to 1,000) but outside this range is replaced by the
+   * nearest bound. Default [1, 1000].
    */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * Values of `current_offset` and `page_size`: those that the server used (`used`), those of the request (`asked`), or no such fields
-   * (`missing`). Default `used`.
+   * Values of `current_offset` and `page_size`: those that the server used (`used`) or those of the request (`asked`). With `missing`,
+   * there are no such fields. Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
   /**
@@ -109,7 +106,7 @@ export interface SandboxOptions {
   /** Seed of the generated records, random changes and random faults: equal seeds produce equal data, changes and faults. Default 1. */
   readonly seed?: number;
   /**
-   * API key that the login of the first account accepts. The keys of further accounts have `-2`, `-3` and so on appended. Default
+   * API key that the login of the first account accepts. Further accounts have this key with `-2`, `-3` and so on appended. Default
    * `sandbox-key`.
    */
   readonly apiKey?: string;
@@ -120,7 +117,7 @@ export interface SandboxOptions {
   /** Number of random changes per second, in each account. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes in an account from one drift to the next. Default 0: no drifts.
+   * Number of random changes in an account after which the next drift occurs. Default 0: no drifts.
    *
    * A drift changes the form of the data: a list gets a new field, numbers in a field become text, a record loses its key, or a page
    * repeats some records.
@@ -129,7 +126,7 @@ export interface SandboxOptions {
   /** Order in which all lists are served. Default `key-asc`. */
   readonly sort?: Sort;
   /**
-   * Whether the sorts `updated-asc` and `updated-desc` order records with the same `updated_at` differently at every request. Default
+   * Whether records with the same `updated_at` are in a different order at every request, if lists are sorted by `updated_at`. Default
    * false.
    */
   readonly shuffleTies?: boolean;
@@ -141,18 +138,18 @@ export interface SandboxOptions {
   /** Step to which `total_records` is rounded, as if it were an estimate: with 100, to the nearest multiple of 100. Default 1. */
   readonly totalStep?: number;
   /**
-   * How long the count in `total_records` of an unfiltered list is repeated before the list is counted again, in ms. Default 0: it is
-   * counted at each request.
+   * How long, in ms, `total_records` of an unfiltered list remains the same count before the list is counted again. Default 0: counted at
+   * each request.
    */
   readonly totalAgeMs?: number;
   /**
-   * Length, in ms, of the periods in which lists omit a twentieth of their records. They begin one minute after the start, and every ten
+   * Length, in ms, of the periods in which lists omit a twentieth of their records. One begins a minute after the start, and one every ten
    * minutes after that. Default 0: lists omit nothing.
    */
   readonly wrongIndexMs?: number;
   /**
-   * Maximum number of requests to a list (with `quotaScope` `key`: to all lists together) in any window of `windowMs`, for each account.
-   * Default 100.
+   * Maximum number of requests of an account to each list in any window of `windowMs`. With `quotaScope` `key`, it applies to all lists
+   * together. Default 100.
    */
   readonly quotaPerMinute?: number;
   /** Maximum number of logins of an account in any window of `windowMs`. Default 10. */
@@ -175,7 +172,7 @@ export interface SandboxOptions {
   readonly lateCommitMs?: number;
   /** Lag in ms of a replica that responds to every second list request. Default 0: there is no replica. */
   readonly replicaLagMs?: number;
-  /** Whether responses are compressed with gzip if the client accepts it. Default false. */
+  /** Whether successful responses are compressed with gzip if the client accepts it. Default false. */
   readonly gzip?: boolean;
   /** Maximum number of changes retained in `truth.changes`. Default 1,000,000. */
   readonly changeLogLimit?: number;
@@ -190,7 +187,7 @@ export interface SandboxOptions {
   readonly readings?: Partial<Readings>;
   /** Faults that are active from the start, in every account. Default: none. */
   readonly faults?: readonly FaultSpec[];
-  /** Clock of the sandbox, which returns epoch ms. Default: the machine's time at the start, advanced by a monotonic clock. */
+  /** Clock of the sandbox, which returns epoch ms. Default: the machine's time at the process's start, advanced by a monotonic clock. */
   readonly now?: () => number;
 }
 
@@ -202,7 +199,7 @@ export interface SandboxSettings extends Required<
   readonly readings: Readings;
 }
 
-/** Maximum number of records in a list. Sorting packs the id and the update time of a record into 64 bits, of which the id has 24. */
+/** Maximum number of records in a list. The id of a record has to fit into 24 bits. */
 export const MAX_RECORDS = 16_000_000;
 
 const MAX_ACCOUNTS = 10_000;

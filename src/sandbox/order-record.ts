@@ -55,7 +55,7 @@ export type OrderDiscounts = {
 type OrderEdit = {
   order_number: number;
   created_at: string;
-  /** Number of items that the edit added, deleted and updated, each as text. */
+  /** Numbers of items that the edit added, deleted and updated, as text. */
   current_operation: { newItems: string; deletedItems: string; updatedItems: string };
   summary: JsonObject | null;
   custom_refund_amount: number | null;
@@ -120,7 +120,7 @@ type Tender = {
   card_expiry?: { month: string; year: string } | null;
 };
 
-/** Whether a record has the fields that random changes rely on. A record may lack them after `replaceText`, `create` or `change`. */
+/** Whether a record has the fields that random changes rely on. Some may be missing after `replaceText`, `create` or `change`. */
 export function isOrder(record: JsonValue): record is JsonObject & OrderRecord {
   return (
     isObject(record) &&

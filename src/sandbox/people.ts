@@ -22,9 +22,7 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /**
-   * Contact and address to which this person's orders are sent: the person's own, or for some people those of another person, as for gifts.
-   */
+  /** Contact and address to which this person's orders are sent: the person's own or, as for gifts, those of another person. */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 

@@ -70,10 +70,7 @@ export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
 /** Change of a record: an object with the fields to set, or a function that alters the record or returns a replacement. */
 export type Patch = JsonObject | ((record: JsonObject) => JsonValue | void);
 
-/**
- * Returns the record as changed by `patch`: its copy with the fields of `patch`, or the result of the function. A function may alter
- * `record` itself.
- */
+/** Returns the record as changed by `patch`. Fields are set in a copy; a function may alter `record` itself or return a replacement. */
 export function patched(record: JsonObject, patch: Patch): JsonValue {
   return typeof patch === 'function' ? (patch(record) ?? record) : { ...record, ...patch };
 }

@@ -5,8 +5,8 @@ import type { Observable, SchedulerLike } from 'rxjs';
 export type PollChain = 'newest' | 'back';
 
 /**
- * Tracks which poll scans of a list have ended. A poll scan reads all pages of one poll window. A scan may begin while the previous one of
- * its chain (series of poll windows) has not ended, and then replaces it.
+ * Tracks which poll scans of a list have ended. A poll scan reads all pages of one poll window. If a scan begins before the previous one of
+ * its chain (series of poll windows) has ended, it replaces the previous one.
  */
 export class PollScans {
   /** Number of the newest scan that has begun. */
@@ -15,13 +15,13 @@ export class PollScans {
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
   /**
-   * Emits once per subscription, when polls have read all changes made before the subscription and the pages with these changes have been
-   * emitted.
+   * Emits once per subscription: when polls have read all changes made before the subscription, and have emitted the pages with these
+   * changes.
    */
   readonly pollsCompleted$: Observable<unknown>;
 
   /**
-   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop, until the last page of a scan has been
+   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop, in which the last page of the scan is
    * emitted.
    */
   constructor(scheduler: SchedulerLike) {

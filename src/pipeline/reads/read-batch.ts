@@ -21,16 +21,16 @@ export interface ReadResult extends SplitPage {
 
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
-  /**
-   * Returns the records of a poll's response, with the rejected ones (which can't be published as they are) separated from the others. Does
-   * not report their modification times to the server clock.
-   */
+  /** Splits a poll's response into publishable and rejected records. Does not report their modification times to the server clock. */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts the response to any read other than a poll. Reports the records' modification times to the server clock. */
+  /**
+   * Splits the response of a read that is not a poll into publishable and rejected records. Reports their modification times to the server
+   * clock.
+   */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
   /**
-   * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync. Default for `span`: a
-   * read that begins and ends now.
+   * Returns a read without records, for a batch without a usable response, such as the outcome of a failed resync. If `span` is not given,
+   * the read begins and ends now.
    */
   readonly noRecords: (span?: Span) => ReadResult;
 }
@@ -40,7 +40,7 @@ export interface SnapshotBatch extends ReadResult {
   readonly page: ScanPage;
   /** Progress of the initial snapshot after the commit of this page. */
   readonly snapshot: InitialSnapshot;
-  /** Whether the snapshot requests the whole list from its beginning, so that it counts as the first sweep (recurring full scan). */
+  /** Whether the snapshot scans the whole list from the outset, so that it counts as the first sweep (recurring full scan). */
   readonly isFullScan: boolean;
   /** Whether the scan can still count as one that read every record. False, for example, after a stale response or an unreadable record. */
   readonly isConsistent: boolean;
@@ -51,7 +51,7 @@ export interface PollBatch extends ReadResult {
   readonly page: ScanPage;
   /** Start of the next poll window, in epoch ms. Set only on the last page of a poll for new changes; otherwise undefined. */
   readonly since: number | undefined;
-  /** Whether this page completes the reading of the records that the initial snapshot missed: see {@link InitialSnapshot.caughtUp}. */
+  /** Whether, with this page, polls have read every record that the initial snapshot missed: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
 }
 
@@ -62,16 +62,16 @@ export interface PollBatch extends ReadResult {
 export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
-  /** Keys whose records are to be published as deleted, except those that a read has shown since sweep number `since` began. */
+  /** Keys to publish as deleted, unless a read has shown their records since sweep number `since` began. */
   readonly absent?: { readonly keys: readonly string[]; readonly since: number };
-  /** Keys that count as seen by the sweep although none of its pages showed them, because their records exist or may exist. */
+  /** Keys that count as seen although no page of the sweep showed them, because their records exist or may exist. */
   readonly presumedSeen?: readonly string[];
   /**
-   * Whether this is the last batch of a sweep. By then, every record that the initial snapshot missed has been read: see {@link
-   * InitialSnapshot.caughtUp}.
+   * Whether this is the last batch of a sweep, so that every record that the initial snapshot missed has been read: see
+   * {@link InitialSnapshot.caughtUp}.
    */
   readonly catchesUp: boolean;
-  /** Requests for a certificate that this sweep answers with a message about its result. Only in the last batch of a sweep. */
+  /** Certificate requests that this sweep fulfils (a certificate is a message about a full scan). Set only in the last batch of a sweep. */
   readonly certifyJobs?: readonly CertifyJob[];
 }
 
@@ -102,8 +102,8 @@ export function listOffsetOf(batch: ReadBatch): number {
 }
 
 /**
- * Whether the batch may contain records that were last modified before `START_FROM` and must be left out. False for polls, and for a resync
- * of a single record, which is published in any case.
+ * Whether records that were last modified before `START_FROM` are to be left out of the batch. False for polls, and for a resync of a
+ * single record.
  */
 export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);

@@ -25,7 +25,7 @@ export class Refetches {
   readonly #requests$ = new Subject<{ readonly key: string; readonly later?: ScheduledRefetch }>();
   /** Keys whose refetch (request for the single record) is scheduled, queued or in flight. */
   readonly #pending = new Set<string>();
-  /** Number of refetches (repeated requests for single records) that are scheduled for a later time. */
+  /** Number of refetches (requests for single records) that are scheduled for later. */
   #scheduled = 0;
 
   /** @param lane Must have exactly one page slot: a record is requested only after the previous one has been committed or dropped. */
@@ -49,8 +49,8 @@ export class Refetches {
   }
 
   /**
-   * Requests a record by its key, at once or at the time in `later`. Has no effect if a refetch of the key is pending, the record can't be
-   * requested by key, or `later` is given and `MAX_SCHEDULED` refetches are scheduled.
+   * Requests a record by its key, at once or at the time in `later`. Does nothing if such a request is impossible or pending or, with
+   * `later`, if too many are scheduled.
    */
   refetch(key: string, later?: ScheduledRefetch): void {
     // A record whose refetch is not possible is read by a later poll or sweep.

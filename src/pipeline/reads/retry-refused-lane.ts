@@ -5,19 +5,19 @@ import type { PageLane } from '../../account/page-lane.ts';
 import type { Task } from '../task.ts';
 
 /**
- * Upper bound of the first pause, in ms, before refused reads are tried again. It doubles with each refusal in a row, up to {@link MAX_MS}.
- * If it is too small, requests are wasted on refusals.
+ * Upper bound of the first pause before refused reads are tried again, in ms. The bound doubles with each refusal in a row, up to
+ * {@link MAX_MS}. If it is too small, requests are wasted on refusals.
  */
 const FIRST_MS = 30_000;
 const MAX_MS = 10 * 60_000;
 
 /**
- * Operator for one of a list's concurrent streams of reads. If the API refuses a request with a status that is not transient, resubscribes
- * to the stream after a pause. Passes other errors on.
+ * Operator for one of a list's concurrent streams of reads. If the API finally refuses a request (`API_STATUS`), resubscribes to the stream
+ * after a pause. Passes other errors on.
  *
- * @param hasOtherLanes Whether other streams, such as polls, read the list as well. If not, the refusal is passed on as an error.
- * @param lane Lane in which the refused request holds a page slot, which the operator releases. Default: the stream releases its slots
- * itself.
+ * @param hasOtherLanes Whether other streams, such as polls, read the list at present. If not, the refusal is passed on as an error.
+ * @param lane Lane whose page slot the refused request holds; the operator releases the slot. Default: the stream itself releases its
+ * slots.
  */
 export function retryRefusedLane<T>(
   { list, hooks, scheduler }: Pick<Task, 'list' | 'hooks' | 'scheduler'>,

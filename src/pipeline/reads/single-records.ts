@@ -16,8 +16,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles a read: tells the list's logical clock that the response with this span is no longer needed. Called for the responses that
-   * {@link SingleRecords.request} does not emit. The subscriber of `request` has to settle the reads of the emitted responses.
+   * Settles a read: closes it on the list's logical clock. Called for each response that {@link SingleRecords.request} does not emit. For
+   * the emitted responses, the subscriber of `request` has to settle the reads.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if the record in its response is not JSON. */
@@ -53,7 +53,7 @@ export class SingleRecords {
   }
 
   /**
-   * Requests a record by its key, once `limit` allows it. Emits the response, empty if the record does not exist; undefined if it is
+   * Requests a record by its key, once `limit` allows it. Emits the response (empty if the record does not exist), or undefined if it is
    * unknown whether the record exists.
    */
   request(key: string, limit: Limit): Observable<Answer | undefined> {
@@ -113,8 +113,8 @@ export class SingleRecords {
   }
 
   /**
-   * Requests a witness: a record that is known to exist and whose key has the same special characters as `key`. Emits whether the API
-   * returns it; false if no such record is known.
+   * Requests a witness: another record known to exist, whose key has the same special characters as `key`. Emits whether the API returns
+   * the witness; false if no witness is known.
    */
   #findsWitness(key: string, limit: Limit): Observable<boolean> {
     const { request, settle } = this.#options;

@@ -26,8 +26,8 @@ export interface SnapshotReadsOptions {
 }
 
 /**
- * Reads the list for the initial snapshot, from the stored position to the end. With `START_FROM`, in a list with dates, reads only records
- * modified since about that time, or all records if such requests fail or return none.
+ * Reads the list for the initial snapshot, from the stored position to the end. If `START_FROM` is set and the list has dates, reads only
+ * records modified since about then, or all records if such requests fail or return none.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
@@ -36,15 +36,15 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Emits the start of the first poll window, in epoch ms, with each page of the snapshot, and on subscription if a page was read before.
-   * The window includes every change made during the snapshot.
+   * Start of the first poll window, in epoch ms. The window includes every change made during the snapshot. Emits with each page of the
+   * snapshot, and repeats the last value on subscription.
    */
   readonly pollStart$: Observable<number> = this.#pollStart$;
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void> = this.#done$;
   /**
-   * Whether the snapshot scans the whole list from the outset: `START_FROM` is not set, or the list has no dates. Stays false if requests
-   * with dates prove useless and the whole list is scanned after all.
+   * Whether the snapshot scans the whole list from the outset, because `START_FROM` is not set or the list has no dates. Remains false if
+   * the whole list is scanned only because requests with dates were useless.
    */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
@@ -81,8 +81,8 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the records for the initial snapshot: the whole list or, with `START_FROM` in a list with dates, the window of modification dates
-   * from then on. Scans the whole list after all if requests for the window are refused, keep failing or return no records.
+   * Scans the list for the initial snapshot. With `START_FROM`, in a list with dates, requests only records modified since about then. If
+   * such requests are refused, keep failing or return no records, scans the whole list after all.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -140,8 +140,7 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the earliest creation time, in epoch ms, with which a record of the snapshot counts as new (event `c` instead of `r`). Null if
- * the server sends no time: then no record counts as new.
+ * Returns the time, in epoch ms, from which on a created record counts as new (event `c` instead of `r`). Null if the server sends no time.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   // Records created before `since`, where polls resume, may have been published after an earlier snapshot.

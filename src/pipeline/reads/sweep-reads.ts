@@ -8,9 +8,9 @@ import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 /**
  * Returns a function that converts the steps of a list's sweeps, such as a page that was read, to batches.
  *
- * @param certifyJobs Returns the pending requests for certificates of full scans. Called at the end of each sweep, which fulfils them.
- * @param hold Keeps the read of a page open on the list's logical clock, and returns a function that ends this. While the read is open, the
- * sweep does not delete records that overlapping reads have shown. Undefined if records can be requested by key.
+ * @param certifyJobs Returns the certificate requests that the sweep fulfils. Called at the end of each sweep.
+ * @param hold Keeps the read of a page open on the list's logical clock until the returned function is called. Meanwhile, no records are
+ * deleted that overlapping reads have shown. Undefined if records can be requested by key.
  */
 export function sweepBatch(
   lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
@@ -18,8 +18,7 @@ export function sweepBatch(
   hold?: (span: Span) => () => void,
 ): (step: SweepStep) => SweepBatch {
   /**
-   * Closes the read of the sweep's newest page, which `hold` keeps open until the next page is read or the sweep ends. Undefined if `hold`
-   * is not given or no page has been read yet.
+   * Closes the read of the sweep's newest page, which `hold` has kept open. Undefined before the first page, and if `hold` is not given.
    */
   let endRead: (() => void) | undefined;
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
