@@ -16,10 +16,7 @@ import { pageFault, type FaultTarget, type FaultKind, type PageFault } from './f
 import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
 
-/**
- * Path prefix of the staging API. The base URL of staging ends in `/v1`, unlike that of production, where `/v1` is part of each endpoint's
- * path.
- */
+/** Path prefix of the staging API. In staging, `/v1` belongs to the base URL; in production, it belongs to the path of each endpoint. */
 export const STAGING = '/staging/v1';
 
 const LOGIN = '/auth/public/login';
@@ -60,8 +57,8 @@ interface AccountCall {
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
   /**
-   * Returns the account's response, changed by `fault` if there is one. Not called if the quota refuses the request, or if a fault or a
-   * cached response takes the response's place.
+   * Returns the response of the account's API; `fault`, if given, alters the page in it. Not called if the response comes from the quota,
+   * from a fault or from the cache.
    */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }

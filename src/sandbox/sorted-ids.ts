@@ -71,10 +71,7 @@ export class SortedIds {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /**
-   * Returns the number of ids at the beginning of the sequence for which `isBefore` is true. After the first id for which it is false, it
-   * must be false for every id.
-   */
+  /** Returns the number of ids for which `isBefore` is true. They must precede all ids for which it is false. */
   rank(isBefore: (id: number) => boolean): number {
     const at = this.#blockOf(isBefore);
     let rank = 0;

@@ -64,7 +64,7 @@ export class RecordStore {
     this.#winery = new Winery(seed, records.customers, trade);
   }
 
-  /** Returns a list as clients see it at this moment, without changes whose delay has not passed. The first call generates the list. */
+  /** Returns a list as clients see it now: with the delayed changes whose delay has passed. The first call generates the list. */
   table(resource: Resource): RecordTable {
     this.applyDueCommits();
     let table = this.#tables.get(resource);
@@ -119,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Changes a record. Sets `updated_at` too, if the list has dates and the patch does not change that field. A function as `patch` receives
-   * the record without drift.
+   * Applies a patch to a record as it is without drift (a simulated change of form). Also sets `updated_at` to the current time, unless the
+   * patch changes that field or the list has no dates.
    *
    * @throws RangeError if there is no such record.
    */
@@ -161,7 +161,7 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text, which may be any valid JSON, for the record until its next change. Drift rules do not alter it.
+   * Serves exactly this JSON text (any valid JSON) as the record, until the record's next change. Drift rules do not alter the text.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -184,8 +184,8 @@ export class RecordStore {
   }
 
   /**
-   * Adds a drift rule, which alters the form of a list's records before they are served. It applies to every record that is later created
-   * or changed, and at once to `options.existing` existing records, chosen at random.
+   * Adds a drift rule, which alters the form of a list's records before they are served. It applies to all records that are created or
+   * changed from now on, and at once to some others: `options.existing` records, chosen at random.
    *
    * @returns a function that removes the rule.
    */
@@ -274,8 +274,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies the current drift rules and key removals to the newest version of a record, and serves the result. Sets `updated_at`, unless
-   * `touch` is false.
+   * Serves the newest version of a record again, altered by the current drift rules and key removals. Sets `updated_at`, unless `touch` is
+   * false.
    */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);

@@ -8,10 +8,7 @@ import { mix } from './random.ts';
 /** Approximate size of a record in bytes, used as the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/**
- * Lists whose records get the list's templates one after another, in the order of the ids, instead of at random. So all records of a
- * short list differ.
- */
+/** Lists whose records are made from the list's templates in turn, instead of from random ones. So all records of a short list differ. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
@@ -172,8 +169,8 @@ interface Columns {
 }
 
 /**
- * Generates three columns for `count` records: creation time, time of the last change, and template. Creation times are spread evenly over
- * the three years before `endsAt`. A record's template determines the time from its creation to its last change, which is before `endsAt`.
+ * Generates the creation times, the times of the last change and the templates of `count` records. Creation times are spread evenly over
+ * the three years before `endsAt`. The time of a record's last change is determined by its template, and is before `endsAt`.
  */
 function makeHistory(
   count: number,

@@ -80,13 +80,13 @@ export class ByteWriter {
   }
 }
 
-/** Values in the source record of a template that mark where each copy gets its own number, customer, times and personal fields. */
+/** Values that stand for number, customer, times and personal fields in a template's source record. Each copy gets its own instead. */
 export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms. All its times are in the years 2200 to 2299, by which they are recognized. A
-   * template stores how long after the creation each of them is, and a copy gets its own creation time plus that duration.
+   * Creation time of a template's source record, in epoch ms. Times in the years 2200 to 2299 are recognized in the source record, and
+   * shifted in each copy by the difference between the copy's creation time and this one.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -120,10 +120,7 @@ interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the texts of times begin, such as `2024-05-01T12:34:56.789Z`. */
   readonly places: readonly number[];
-  /**
-   * Time from the record's creation to each of the times at `places`, in ms. NaN marks a time that is `updated_at`, which each copy gets
-   * separately.
-   */
+  /** Time in ms from the record's creation to each of the times at `places`; NaN for a time that is replaced by the copy's `updated_at`. */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }

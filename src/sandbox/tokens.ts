@@ -9,7 +9,7 @@ export class Tokens {
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
-  /** Time from which a token is accepted, in epoch ms, by the token's `jti`. Only for tokens issued within the last `tokenLagMs`. */
+  /** Time from which a token is accepted, in epoch ms, by the token's `jti`. A token that is not in the map is accepted at once. */
   readonly #young = new Map<string, number>();
 
   /** @param clock The server's clock, in epoch ms. */

@@ -28,8 +28,8 @@ const HOUR_MS = 3_600_000;
 const PEOPLE = 4_096;
 const CATALOGUE = 200;
 /**
- * Minimum number of templates (records from which the sandbox makes others) of a list, also for a list with fewer records, unless
- * {@link MAX_TEMPLATES} is lower.
+ * Minimum number of templates (records from which the sandbox makes others) of a list, even of a short one. If {@link MAX_TEMPLATES} is
+ * lower, it takes precedence.
  */
 const MIN_TEMPLATES = 64;
 /** Maximum number of templates of each list. In a list with more records, several records are copied from the same template. */
@@ -67,8 +67,8 @@ export class Trade {
   }
 
   /**
-   * Returns a number, at least 0 and less than 1, that differs between accounts. It is derived from an account's `seed`, and 0 for the
-   * first account. It shifts the account's first customer and the times of its random changes.
+   * Returns a fraction (at least 0, less than 1) that is different for each account's `seed`, and is 0 for the first account. It determines
+   * the account's first customer and shifts the times of its random changes.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;

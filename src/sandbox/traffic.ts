@@ -18,8 +18,8 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 /** Interval of the timer that changes the sandbox's records, in ms. */
 const TICK_MS = 20;
 /**
- * Maximum time between two timer ticks, in ms, for which random changes are made. If the process pauses for longer, the changes due in the
- * rest of the pause are skipped. Larger values allow a larger burst of changes after a pause.
+ * Maximum time since the previous timer tick, in ms, for which a tick makes random changes. After a longer pause of the process, the
+ * changes due in the rest of the pause are skipped. A larger value allows larger bursts of changes.
  */
 const CATCH_UP_MS = 2_000;
 
@@ -36,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead Fraction (0 to 1) of the first interval between changes that counts as passed already. It differs between accounts, so that
-   * their records do not change at the same moments.
+   * @param lead Fraction (0 to 1) of the interval between changes by which the first change comes early. It differs between accounts, so
+   * that their records do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
@@ -120,15 +120,15 @@ const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
 ];
 
 /**
- * Number of existing records, chosen at random, that show a drift's new or converted field at once. The others show it from their next
- * change on.
+ * Number of existing records, chosen at random, that a new drift rule alters at once. The rule alters each of the others at its next
+ * change.
  */
 const EXISTING = 5;
 /** Number of records that appear twice on a page, when {@link RandomDrift} makes a page repeat records. */
 const REPEATED = 3;
 
 /**
- * Simulates drifts, which a seed determines: random changes in the form of the API's records. A list gets a new field, numbers in a field
+ * Simulates drift: random changes of the form of the API's records, determined by a seed. A list gets a new field, numbers in a field
  * become text, a record is served without its key, or a page repeats records.
  */
 export class RandomDrift {
@@ -143,7 +143,7 @@ export class RandomDrift {
     this.#random = new Random(seed, 0xd41);
   }
 
-  /** Starts or ends one random drift (a simulated change of the form of records). Does nothing if the chosen list can't have that drift. */
+  /** Starts or ends a random drift (a change of the form of records) of a random list. Does nothing if that list can't have the drift. */
   next(): void {
     const resource = this.#random.pick(RESOURCES);
     const key = this.#someKey(resource);

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import type { FieldSchema } from './avro-schema.ts';
 
 /**
- * Maximum length, in characters, of an Avro name that replaces a JSON name which is not valid in Avro; a `_` put before it and an appended
- * hash are not counted. JSON names that are valid in Avro may be longer.
+ * Maximum length, in characters, of an Avro name made from a JSON name that is not valid in Avro. A leading `_` and a hash may be added to
+ * this length. JSON names that are valid in Avro may be longer.
  */
 const MAX_LENGTH = 100;
 
@@ -17,8 +17,8 @@ export function isAvroName(text: string): boolean {
 }
 
 /**
- * Returns a valid Avro name for any text, such as a name in JSON. A valid name is returned unchanged. Otherwise accents are removed, and
- * `_` replaces each character that Avro does not allow: `Prix été (€)` becomes `Prix_ete____`. If the name is taken, a hash is appended.
+ * Returns a valid Avro name for any text, such as a name in JSON. If the text is not valid, accents are removed, and `_` replaces each
+ * character that Avro does not allow: `Prix été (€)` becomes `Prix_ete____`. If the result is taken, a hash is appended.
  *
  * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.
  */
@@ -37,11 +37,11 @@ export function avroName(
 }
 
 /**
- * Returns the Avro name of a nested record type, and adds it to `recordNames`.
+ * Returns a free Avro name for a nested record type, and adds it to `recordNames`.
  *
- * @param path Names of the fields that lead to the record type, from which its name is derived: `ShippingAddressGeo`.
+ * @param path Names of the fields that lead to the record type. They form the name: `ShippingAddressGeo`.
  * @param recordNames Names of the schema's record types, as {@link distinctName} returns them.
- * @param wanted Name to be used instead if it is free.
+ * @param wanted Name that is preferred if it is free.
  */
 export function recordName(
   path: readonly string[],

@@ -126,8 +126,5 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** Largest integer for which 32-bit shifts and masks are correct. */
 const MAX_SMALL = 2 ** 31 - 1;
-/**
- * Divisor that removes the low 28 bits of a long: 7 bits for each of the first four bytes of its encoding. The quotient fits in 32-bit
- * arithmetic.
- */
+/** Divisor that splits a long. The remainder is encoded in the first four bytes, 7 bits in each; the quotient fits in 32-bit arithmetic. */
 const IN_FOUR_BYTES = 2 ** 28;

@@ -46,7 +46,7 @@ export interface LogicalSchema {
   readonly scale?: number;
   /**
    * Whether a `timestamp-millis` field preserves the original text of every time. Default false: a UTC time with a precision of at most ms
-   * is stored as an instant only, so `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`.
+   * is stored as an instant only. So `2024-05-01T12:00Z` is decoded as `2024-05-01T12:00:00.000Z`.
    */
   readonly exact?: boolean;
 }
@@ -70,7 +70,7 @@ export function isUnion(type: AvroType): type is readonly AvroType[] {
   return Array.isArray(type);
 }
 
-/** Returns the type with each record type within it, in unions and arrays, replaced by the result of `change`. */
+/** Returns the type after replacing each record type in it, also within unions and arrays, by the result of `change`. */
 export function withRecords(
   type: AvroType,
   change: (record: RecordSchema) => RecordSchema,

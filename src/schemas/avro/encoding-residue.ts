@@ -3,19 +3,17 @@ import { isTypable } from './shape.ts';
 import { AvroOutput } from './avro-output.ts';
 
 /**
- * Collects the values of one record that its typed Avro fields can't represent, by JSON Pointer, and tracks the path of the value that is
- * being encoded.
+ * Collects the values of one record that typed Avro fields can't represent, with the JSON Pointer of each. Tracks the path of the value
+ * that is being encoded.
  */
 export class EncodingResidue {
   /** Paths in the record at which the API sent null. */
   readonly nulls: Place[] = [];
-  /**
-   * Values that have no Avro field, or that their field can't represent exactly, as JSON text by JSON Pointer; undefined if there are none.
-   */
+  /** JSON texts, by JSON Pointer, of the values that no field of the schema can represent exactly; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
   /**
-   * Whether the record has a member without a field in the schema, and a type can usually be inferred from the member's value. It can't be
-   * inferred from null, for example.
+   * Whether the record has a member that may need a new field: the schema has none for it, and its value may show a type. Null, for
+   * example, shows no type.
    */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
@@ -28,15 +26,12 @@ export class EncodingResidue {
     this.record = record;
   }
 
-  /** Moves down from the object or array at the current path: until {@link leave} is called, `step` denotes one of its members or items. */
+  /** Moves the current path from an object or array down to its members or items; then set `step` for each. {@link leave} moves back up. */
   enter(): void {
     this.#parent = this.#place();
   }
 
-  /**
-   * Undoes the last {@link enter}: the current path is again that of the object or array itself, instead of one of its members or
-   * items.
-   */
+  /** Undoes the last {@link enter}: moves the current path from a member or item back up to the object or array that contains it. */
   leave(): void {
     const { step, parent } = this.#parent!;
     this.step = step;
@@ -63,8 +58,8 @@ export class EncodingResidue {
   }
 
   /**
-   * Records a member that has no field in the schema: its path in `nulls` if `item` is null, else its value in `unmapped`. The member
-   * belongs to the object that was {@link enter entered} last.
+   * Notes a member that has no field in the schema: the path in `nulls` if `item` is null, the value in `unmapped` if not. The parent of
+   * the current path must be the object that contains the member.
    */
   noteUnknown(key: string, item: JsonValue): void {
     this.hasUnknown ||= isTypable(item);
@@ -84,7 +79,7 @@ export class Place {
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;
   #bytes: Buffer | undefined;
-  /** Index of this path among all cached paths at which any record had a null, sorted by JSON Pointer; -1 if no record had a null here. */
+  /** Index of this path in the sorted array of the cached paths at which any record had a null; -1 if no record had a null here. */
   rank = -1;
 
   constructor(parent: Place | undefined, step: string | number, onMade: () => void) {
@@ -116,14 +111,14 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, some 300 bytes each. When there are more, the cache is cleared. If it is too small,
- * the paths into long arrays are created again for most records.
+ * Maximum number of paths that are cached for a schema, some 300 bytes each. If there are more, the cache is cleared. If the limit is too
+ * low, the paths into long arrays are created again for most records.
  */
 const MAX_PLACES = 5_000;
 
 /**
- * Cache of JSON Pointers to values in records of one schema, with the sort order and the Avro encoding of each. Most records of a list have
- * nulls at the same pointers, which images contain.
+ * Cache of JSON Pointers to values in records of one schema, with the sort order and the Avro encoding of each. Images list the pointers to
+ * nulls, which are the same in most records of a list.
  */
 export class PathTree {
   #count = 0;
@@ -132,8 +127,8 @@ export class PathTree {
   #ranked: Place[] = [];
 
   /**
-   * Path of a record as a whole (the empty JSON Pointer), through which the paths of its values are reached. Get it once for each record,
-   * before any of its paths: the getter may clear the cache.
+   * Path of a record as a whole (the empty JSON Pointer), from which the paths of its values are derived. Call this getter once at the
+   * beginning of each record, as it may clear the cache.
    */
   get root(): Place {
     if (this.#count > MAX_PLACES) {

@@ -17,8 +17,8 @@ export interface FieldCodec {
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**
-   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. Values of a type
-   * of the kind `ODD` are always left to `write`.
+   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. For a type of the
+   * kind `ODD`, only `write` encodes values.
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;

@@ -11,8 +11,8 @@ import * as layout from './transcoder/layout.ts';
 const MAX_PRECISION = 18;
 
 /**
- * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Larger ones may not be distinct as doubles, and are
- * encoded from their digits.
+ * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Doubles may not distinguish larger values, which are
+ * therefore encoded from their digits.
  */
 const MAX_EXACT = 1e15;
 
@@ -126,11 +126,11 @@ const STRING_CODEC: FieldCodec = {
 };
 
 /**
- * Returns the codec of a type that stores a time or a date as an integer. A text that neither parser accepts can't be encoded. The parsers
- * return NaN for such a text.
+ * Returns the codec of a type that stores a time or a date as an integer. The parsers return NaN for a text that they do not accept. A text
+ * that neither parser accepts can't be encoded.
  *
- * @param parse Tried first. Parses texts that `format` restores from the integer, in the same or an equivalent notation.
- * @param parseOther Parses texts that have to be preserved, and are stored in `unmapped` beside the integer.
+ * @param parse Tried first. Accepts texts that `format` restores from the integer, exactly or in an equivalent notation.
+ * @param parseOther Accepts other texts, which are stored in `unmapped` beside the integer.
  */
 const time = (
   kind: number,

@@ -70,8 +70,8 @@ const IMAGE_FIELDS: readonly FieldSchema[] = [
 ];
 
 /**
- * Returns the schema with {@link IMAGE_FIELDS} in place of its own last two fields, `nulls` and `unmapped`: in schemas that older versions
- * of this package registered, `nulls` has a default.
+ * Returns the schema with the current form of its last two fields, `nulls` and `unmapped`. In schemas that older versions of this package
+ * registered, `nulls` has a default.
  */
 export function withImageFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
@@ -99,7 +99,7 @@ interface RecordNode extends SchemaLocation {
 interface SchemaLocation {
   /** Avro names of the fields that lead to the record type from the root of the schema. */
   readonly path: readonly string[];
-  /** Number of nested objects and arrays from the root down to this record type, both included; 1 for the root. */
+  /** Depth of this record type in objects and arrays: 1 for the root, 2 for an object in the root, 3 for one in an array in the root. */
   readonly depth: number;
   /** Number of nested arrays around the record type in its field: 0 if the field is a record, 2 if it is an array of arrays of records. */
   readonly arrays: number;

@@ -4,7 +4,7 @@ import type { JsonCursor } from '../json/json-cursor.ts';
 import { getOwn, type JsonObject, type JsonValue } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
-/** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
+/** Length of a time in the form of {@link instantText}, such as `2024-05-01T12:34:56.789Z`. */
 const INSTANT_TEXT_LENGTH = 24;
 const DATE_TEXT_LENGTH = 10;
 

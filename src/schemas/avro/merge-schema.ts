@@ -18,8 +18,8 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
 }
 
 /**
- * Returns a record type's fields with those fields of `described` that it lacks, also within nested record types. Returns `place.fields`
- * itself if no field is lacking.
+ * Returns the fields of a record type, completed with those that only `described` has, also within nested record types. Returns
+ * `place.fields` itself if no field is lacking.
  */
 function filledUp(
   place: FieldParent,
@@ -40,8 +40,8 @@ function filledUp(
 }
 
 /**
- * Returns `type` with the fields added that only `described` has, if both are record types or arrays of records nested equally deep.
- * Otherwise, or if no field is lacking, returns `type` itself.
+ * If both types are records, or arrays of records nested equally deep, returns `type` with the fields added that only `described` has.
+ * Otherwise, or if there are no such fields, returns `type` itself.
  */
 function grownType(
   type: AvroType,

@@ -32,8 +32,8 @@ export interface Transcoded {
    */
   readonly fields: JsonObject;
   /**
-   * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. Null if the record lacks the field or its value
-   * is no time; may be null if the schema lacks the field.
+   * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. Null for a field that the record lacks or that
+   * holds no time, and sometimes for a field that the schema lacks.
    */
   readonly instants: readonly (number | null)[];
 }
@@ -83,8 +83,8 @@ export class RecordCodec {
   /**
    * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys.
    *
-   * @param onUnknown Called if the schema has no field for a member of the record. Not called for a member whose value shows no type, such
-   * as null.
+   * @param onUnknown Called if a member of the record has no field in the schema, and the member's value may show a type. Null, for
+   * example, shows no type.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer {
     const residue = new EncodingResidue(this.#paths.root);
@@ -97,7 +97,7 @@ export class RecordCodec {
    * Encodes the record that begins at index `at` of a page from its bytes; parses the record only if necessary. Returns undefined if the
    * value at `at` isn't an object.
    *
-   * @param page Must not change as long as anything refers to it.
+   * @param page Must not change between calls: parts of it are cached.
    * @throws SyntaxError when the value isn't JSON.
    */
   transcode(

@@ -37,14 +37,14 @@ const INSTANT: Shape = {
 };
 
 /**
- * Infers the shape (the type of a field) that fits most of the values, whose order doesn't matter. Values that no type represents, such as
- * null, empty objects and -0, are ignored. Undefined if the other values show no type.
+ * Infers the shape (the type of a field) that fits the most values. Values that no type represents, such as null, empty objects and -0, are
+ * ignored. Returns undefined if no value shows a type. The order of the values doesn't matter.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
  * - Strings become instants if every value has the form of `instantText`, and dates if every value is a date.
  * - An object with more than {@link MAX_PART_FIELDS} fields, nested ones included, becomes JSON text. If one member has more than half of
- *   the fields and the rest are few enough, only this member does.
- * - An object or array deeper than {@link MAX_DEPTH} becomes JSON text. So does an array whose items would be JSON text.
+ *   the fields and the rest are few enough, only this member becomes JSON text.
+ * - An object or array deeper than 10 levels becomes JSON text. So does an array whose items would be JSON text.
  *
  * @param depth Number of objects and arrays that enclose the values, including the record itself.
  */
@@ -153,9 +153,7 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/**
- * Returns the key of the member that has more than half of all fields of a JSON object, counted at any depth; undefined if no member has.
- */
+/** Returns the key of the member that has more than half of an object's fields, nested ones included; undefined if no member has. */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;
@@ -163,8 +161,8 @@ function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
 }
 
 /**
- * Adds `value` to the values that are collected for the member name `key`, from which the type of a field is inferred. Ignores null,
- * undefined, and a name that can't become a field.
+ * Adds `value` to the values collected for the JSON key `key`; the type of a field is inferred from them. Ignores null, undefined, and a
+ * key that can't become a field.
  */
 export function noteValue(
   values: Map<string, JsonValue[]>,

@@ -6,7 +6,7 @@
 /** Size of a WebAssembly memory page in bytes, the unit by which memory grows. */
 export const WASM_PAGE = 65_536;
 
-/** Address of the result of the last call of `transcode`: two integers, the size of the output and the size of the notes in bytes. */
+/** Address of the result of the last call of `transcode`: the sizes in bytes of the output and of the notes, one integer each. */
 export const RESULT = 0;
 export const RESULT_OUT = 0;
 export const RESULT_NOTES = 4;
@@ -27,7 +27,7 @@ export const PROGRAM = 4_096;
  */
 export const NOTES = 2 * WASM_PAGE;
 /**
- * Address, in WebAssembly's memory, of the output: the fields of the record in Avro, with one placeholder byte, a hole, for each value that
+ * Address, in WebAssembly's memory, of the output: the fields of the record in Avro. One byte, a hole, stands for each value that
  * JavaScript has to encode.
  */
 export const OUT = 3 * WASM_PAGE;
@@ -67,7 +67,7 @@ export const TYPE_BYTES = 32;
 export const RECORD_COUNT = 0;
 /**
  * Byte offset, within a record type's entry in the compiled schema, of the address of an array that predicts the order of an object's
- * members. Element `k` is the index of the field expected after field `k`; the last element, that of the field expected first.
+ * members. Element `k` is the index of the field expected after field `k`. The last element is the index of the field expected first.
  */
 export const RECORD_FOLLOWERS = 4;
 /**
@@ -82,12 +82,12 @@ export const RECORD_VALUES = 8;
 export const RECORD_WRITTEN = 12;
 /**
  * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field listed in the array at
- * {@link RECORD_WRITTEN}, it has the address at which the field's output begins.
+ * {@link RECORD_WRITTEN}, this array has the address at which the field's output begins.
  */
 export const RECORD_BEGINS = 16;
 /**
- * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, it has a pointer to the
- * element of the array at {@link RECORD_BEGINS} for the field's last output.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, it has the address of the
+ * element for the field's last output in the array at {@link RECORD_BEGINS}.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
@@ -117,13 +117,13 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the position in the output at which null or a
- * placeholder byte stands for the value.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the output position of the byte that stands for the
+ * value: null or a placeholder.
  */
 export const NOTE_OUT = 4;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address at which the value begins in the input
- * window; in a {@link NOTE_UNKNOWN}, at which the member's name begins.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address, in the input window, at which the value
+ * begins. In a {@link NOTE_UNKNOWN}, the member's name begins there.
  */
 export const NOTE_FROM = 8;
 /**
@@ -149,8 +149,8 @@ export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
 /**
- * Kind of a note about a value that WebAssembly left to JavaScript. In the output, one byte (a hole) stands for the value, including the
- * union branch of a field.
+ * Kind of a note about a value that WebAssembly left to JavaScript. In the output, one byte (a hole) stands for the value; in a field, also
+ * for the union branch.
  */
 export const NOTE_HOLE = 1;
 /**

@@ -33,13 +33,12 @@ import type { JsonCursor } from '../../json/json-cursor.ts';
 import * as layout from './layout.ts';
 
 /**
- * U+FFFD, which a decoder puts in place of invalid UTF-8. A member name with it is ambiguous, because different bytes decode to the same
- * text.
+ * U+FFFD, which a decoder puts in place of invalid UTF-8. Member names with different bytes can become the same text with this character.
  */
 const REPLACED = '\ufffd';
 
 export class RecordTranscoder {
-  /** The schema, compiled for WebAssembly; undefined if it is too large. Then JavaScript parses every record as JSON. */
+  /** The schema, compiled for WebAssembly; undefined if it is too large: in that case JavaScript parses every record. */
   readonly #program: Program | undefined;
   readonly #indexes: ReadonlyMap<string, number>;
 
@@ -95,8 +94,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if the whole
-   * record has to be parsed: the value does not end where WebAssembly found its end.
+   * Encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if WebAssembly
+   * determined another end of the value: in that case the whole record has to be parsed.
    */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
@@ -125,7 +124,7 @@ export class RecordTranscoder {
 
   /**
    * Adds an unknown member, for which the schema has no field, to `residue`, and returns the member's name. `note` says where the member is
-   * in `source`. Returns undefined if the member can't be read alone.
+   * in `source`. Returns undefined if the whole record has to be parsed.
    */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
@@ -140,8 +139,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the first `count` steps of the path in a note, as a path from the record's root `record`. `note` is the address of the note (a
-   * message of the WebAssembly transcoder about one value).
+   * Returns the path of the first `count` steps in a note. `record` is the path from which they start, and `note` is the address of the
+   * note (a message of the WebAssembly transcoder about one value).
    */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
@@ -191,7 +190,7 @@ const ALIGNMENT = 8;
 class Program {
   bytes = Buffer.alloc(ROOM);
   readonly root: number;
-  /** Address of an array: for each top-level field, where its value begins in the input window ({@link layout.RECORD_VALUES}). */
+  /** Address of the array in which WebAssembly stores where the value of each top-level field begins ({@link layout.RECORD_VALUES}). */
   readonly values: number;
   /** The types of all fields and array items of the schema; the index is the type id that the notes of WebAssembly contain. */
   readonly types: ValueType[] = [];
@@ -274,7 +273,7 @@ interface Exports {
 
 /**
  * Size in bytes of the last section of the input window (the part of a page that is in the memory of WebAssembly). A record that begins in
- * this section may extend beyond the window, which is therefore moved to that record first.
+ * this section may extend beyond the window, so the window is moved to that record first.
  */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
