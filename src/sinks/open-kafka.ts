@@ -53,8 +53,8 @@ const CONNECTIONS_PER_BROKER = 6;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * Time in ms between a new login of kafkajs and the expiry of the previous login. If it exceeds the validity of a login, each request
- * causes a login.
+ * Time in ms before the expiry of a login at which kafkajs logs in again. If it exceeds the validity of a login, each request causes a
+ * login.
  */
 const LOG_IN_BEFORE_MS = 1_000;
 

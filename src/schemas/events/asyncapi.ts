@@ -13,7 +13,7 @@ interface AsyncApiOptions {
   readonly brokers: readonly string[];
   readonly isTls: boolean;
   readonly registryUrl: string;
-  /** Returns the newest registered key and value schemas of a topic; undefined where none is registered. */
+  /** Returns the newest registered key and value schemas of a topic; each undefined if none is registered. */
   readonly schemasOf: (topic: string) => {
     readonly key: RecordSchema | undefined;
     readonly value: RecordSchema | undefined;

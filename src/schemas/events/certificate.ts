@@ -8,9 +8,9 @@ export const READING_LEVELS = ['anchored', 'counted', 'agreed', 'whole', 'read']
 /**
  * Evidence that a full scan read the whole list, strongest first:
  *
- * - `anchored`: each page after the first contained an unchanged record that the scan had read before.
+ * - `anchored`: each page after the first contained a record of an earlier page, unchanged.
  * - `counted`: the number of distinct keys matched a total that did not change.
- * - `agreed`: two scans, `DELETE_PROOF_MS` apart, had the same keys.
+ * - `agreed`: two scans, at least `DELETE_PROOF_MS` apart, had the same keys.
  * - `whole`: one response contained the whole list.
  * - `read`: the scan reached the end of the list, without any of this evidence.
  */
@@ -40,8 +40,8 @@ export interface Certificate extends TallyText {
   /** Number of distinct keys that the full scan read. */
   readonly read: number;
   /**
-   * Number of elements that were rejected in the full scan: not valid JSON, not an object, without a usable key, or with the key of an
-   * earlier record of the page and different content.
+   * Number of elements that the full scan rejected: not valid JSON, no object, no usable key, or the key of an earlier record of the page
+   * with different content.
    */
   readonly rejected: number;
   /** Number of records that are too large for a message. For such a record the topic has an older image, or none. */
@@ -55,10 +55,10 @@ export interface Certificate extends TallyText {
    *
    * - Overlapping reads showed different content.
    * - A second read has not confirmed the content yet.
-   * - It is unknown whether the record exists. This includes all live keys that the scan did not show, except those counted in `held`.
+   * - No response shows whether the record exists. Every live key that the scan did not show counts here, unless `held` counts it.
    */
   readonly undecided: number;
-  /** Keys that `undecided` counts, 100 at most. While deletions are held back (see `held`), their keys may be among them. */
+  /** Up to 100 of the keys that `undecided` counts. If `held` is above 0, keys of held-back deletions may be among them. */
   readonly undecided_keys: readonly string[];
   /**
    * How complete the full scan was:
@@ -69,8 +69,8 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * Evidence that the scan read the whole list (see `ReadingLevel` in the library reference). Only for the proof `complete` of a list for
-   * which the API reports no total; absent otherwise.
+   * Evidence that the scan read the whole list (see `ReadingLevel` in the library reference). Present only if `proof` is `complete` and the
+   * API reports no total for the list.
    */
   readonly level?: ReadingLevel;
   /**

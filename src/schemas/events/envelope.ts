@@ -182,8 +182,8 @@ export class EnvelopeCodec {
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
   /**
-   * Avro type with which {@link EnvelopeCodec.images} decodes the fields after `before` and `after`. It has only `op` and
-   * `source.sequence`, because decoding all fields would create many unused strings.
+   * Avro type with which {@link EnvelopeCodec.images} decodes the fields after an event's images. It has only `op` and `source.sequence`,
+   * because decoding all fields would create many unused strings.
    */
   readonly #brief: avro.Type;
   readonly #toBrief: object;

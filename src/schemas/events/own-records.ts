@@ -18,7 +18,7 @@ export interface StatusChangeEvent {
    * not in an array.
    */
   readonly subject_id: string | null;
-  /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */
+  /** Name of the changed status field: `status`, or `status.name` for the field `name` of an object `status`. */
   readonly field: string;
   /** Previous status; null if there was none. */
   readonly from: string | null;
@@ -49,7 +49,7 @@ export function statusChangeType({ name }: RecordSchema): string {
 export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
 
 /**
- * Whether a schema has all fields of {@link StatusChangeEvent} (`key` may be lacking) and is therefore one of status changes. Types are not
+ * Whether a schema has all fields of {@link StatusChangeEvent} except perhaps `key`, as schemas of status changes must. Types are not
  * checked.
  */
 export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
@@ -104,8 +104,8 @@ export interface DeadLetter {
   /** Why the record can't be published, in words. */
   readonly message: string;
   /**
-   * The record as JSON text; if the API did not send valid JSON, the text that it sent. If the text is divided among several dead letters:
-   * the part in this one.
+   * The record as JSON text, or the text that the API sent if that is not valid JSON. If several dead letters share the text: the part in
+   * this dead letter.
    */
   readonly raw: string;
   /**
@@ -131,7 +131,7 @@ export const deadLetterCodec = createFlatCodec<DeadLetter>(
   loadSchema(new URL('./dead-letter.avsc', import.meta.url)),
 );
 
-/** Codec of messages with one fixed Avro schema, in which no field contains records; times are in epoch ms. */
+/** Codec of messages with one Avro schema whose fields contain no Avro records. Times are in epoch ms. */
 export interface FlatCodec<T> {
   /** Avro schema of the messages, to be registered for the values of their topic. */
   readonly schema: RecordSchema;

@@ -17,7 +17,7 @@ export interface TopicFinding {
   readonly wanted: string;
   /** Why the difference between topic and specification matters, as part of a log or error message. */
   readonly why: string;
-  /** Whether the service refuses to use the topic because `found` differs from `wanted`. Otherwise it only reports the difference. */
+  /** Whether the service refuses to use a topic with this finding. If false, the service only reports the finding. */
   readonly isRefused: boolean;
 }
 

@@ -16,8 +16,8 @@ export interface TopicSpec {
   /** Topic settings to create the topic with, including `cleanup.policy`. All others are left to the brokers' defaults. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
-   * Names of the settings without which the service does not create the topic, because events would be lost. Other settings are omitted if
-   * the brokers refuse them.
+   * Names of the settings without which events would be lost. They are never omitted when the topic is created; others are omitted if the
+   * brokers refuse them.
    */
   readonly required: readonly string[];
   /** Whether the service also reads the topic and therefore needs the right to read it. Topics without this flag are only written. */
@@ -81,7 +81,7 @@ export interface ListTopics {
   readonly statuses?: { readonly topic: string } | undefined;
 }
 
-/** Returns the names of the topics that contain events of lists: of their records, then of their status changes. */
+/** Returns the names of the lists' topics: first those with change events, then those with status changes. */
 export function eventTopics(names: TopicNames, lists: readonly ListTopics[]): string[] {
   return [
     ...lists.map(({ name }) => names.records(name)),

@@ -90,8 +90,8 @@ export function textOfAnyBytes(bytes: Buffer): string {
 }
 
 /**
- * Adjacent elements of a JSON array, as the function `read` of {@link pageElements} returns them: a value for each element, and the index
- * in the page of the first byte after the elements (`end`).
+ * Adjacent elements of a JSON array: the value of each (`values`), and the index in the page of the first byte after them (`end`). Returned
+ * by the function `read` of {@link pageElements}.
  */
 export interface Elements<T> {
   readonly values: readonly T[];

@@ -68,7 +68,7 @@ export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** Returns the text of {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
+/** Returns the text of {@link stringifyJson} with the keys of every object sorted: the order of keys makes no difference. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, (object) => Object.keys(object).sort());
 }
@@ -81,7 +81,7 @@ const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
 type TextSpan = readonly [start: number, end: number];
 
-/** Finds the numbers, other than `-0`, in a valid JSON text whose values `JSON.parse` and `JSON.stringify` would change. */
+/** Positions in valid JSON of the numbers whose value `JSON.parse` and `JSON.stringify` would change, except `-0`. */
 function inexactNumbers(text: string): TextSpan[] {
   const found: TextSpan[] = [];
   const token = /"|-?\d[\d.eE+-]*/g;

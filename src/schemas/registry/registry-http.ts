@@ -48,7 +48,7 @@ const SERVER = {
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/** Returns which settings to check after the registry has refused the credentials with this HTTP status; undefined for other statuses. */
+/** Returns advice for the error message if the registry responded with the status 401 or 403; undefined for other statuses. */
 function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
   const [account, login] =
     token === undefined

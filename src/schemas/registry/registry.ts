@@ -33,13 +33,13 @@ export interface SubjectInspection {
  */
 export interface Registry {
   /**
-   * Returns the id of the schema under the subject. If necessary, first sets the subject's compatibility level to FULL_TRANSITIVE and
-   * registers the schema. The id is cached.
+   * Ensures that the subject has the compatibility level FULL_TRANSITIVE and contains the schema, and returns the schema's id. The id is
+   * cached.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
   /** Returns the newest version of the subject's schema; undefined if there is none. */
   latest(subject: string): Promise<RegisteredSchema | undefined>;
-  /** Returns the schema with this registry id, which messages contain. Cached: the schema of an id never changes. */
+  /** Returns the schema of messages with this schema id. Cached: the schema of an id never changes. */
   schemaById(id: number): Promise<RecordSchema>;
   /** Returns whether the registry would accept the schema as the subject's next version. */
   compatible(subject: string, schema: RecordSchema): Promise<boolean>;
@@ -222,8 +222,8 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Tests, with a malformed request that changes nothing, whether this client may send valid ones. Returns the registry's error message if
-   * the client may not, otherwise undefined.
+   * Tests a right of this client with a malformed request, which changes nothing. Returns the registry's error message if the client lacks
+   * the right, else undefined.
    */
   async #refusalOf(method: string, path: string, subject: string, malformed: object) {
     try {

@@ -49,8 +49,8 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Maps the offset of each owner's entry that this guest has read to a time at which the entry existed, in ms (`scheduler.now()`). The
-   * entry is at least as old as the time since then.
+   * Time in ms (`scheduler.now()`) at which an owner's entry certainly existed, by the entry's offset. The time since then is a lower bound
+   * of the entry's age.
    */
   const seen = new Map<string, number>();
 

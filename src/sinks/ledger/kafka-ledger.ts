@@ -23,7 +23,7 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns the newest earlier entries, also uncommitted ones.
+   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns each key's newest earlier entry, committed or not.
    *
    * @param beside Messages to commit in the same transaction.
    */
@@ -41,7 +41,7 @@ export interface AccountLog {
    * are left out.
    */
   readonly guests: () => Promise<GuestEntries>;
-  /** Ends the access to the ledger topic. Resolves once all earlier calls have ended, because a claim in flight could fence a successor. */
+  /** Ends the access to the ledger topic. Resolves once all earlier calls have ended: a claim in flight could still fence a successor. */
   readonly close: () => Promise<void>;
 }
 
@@ -53,16 +53,16 @@ export interface GuestEntries {
    */
   readonly guestEntries: readonly LedgerEntry[];
   /**
-   * Time to which the ages of `guestEntries` refer, in ms (`scheduler.now()`): an entry with the age `a` was written at `at - a` at the
-   * latest.
+   * Time to which the ages of `guestEntries` refer, in ms (`scheduler.now()`). An entry with the age 500 was written at `at - 500` or
+   * earlier.
    */
   readonly at: number;
 }
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Earlier ledger entries of the account's owners, with ages as of `claimedAt`. A process that claims the account gets only the newest
-   * declaration, if there is one. A guest gets all declarations and claims that the topic still contains.
+   * Earlier ledger entries of the account's owners. Their ages are as of `claimedAt`. After a claim: only the newest declaration, if there
+   * is one. For a guest: all declarations and claims that the topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**
@@ -82,10 +82,7 @@ export interface AccountLogOptions {
   readonly recreateTopic: () => Promise<unknown>;
   /** Whether this process has written the ledger entry with this text. */
   readonly isOwnEntry: (text: string) => boolean;
-  /**
-   * Returns whether a ledger entry of another account, with this text, declares requests with this account's API key. Default: always
-   * false.
-   */
+  /** Whether `text`, a ledger entry of another account, declares requests that use this account's API key. Default: always false. */
   readonly isOfApiKey?: (text: string) => boolean;
 }
 
@@ -98,8 +95,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
 }
 
 /**
- * The ledger topic as the account's owner uses it. Calls run one after another. A claim opens a new producer, with which entries are
- * appended until a commit fails; the next append opens another one.
+ * The ledger topic as the account's owner uses it. Calls run one after another. Each claim opens a new producer for the following appends.
+ * After a failed commit, the next append opens a new one.
  */
 class OwnerLog implements AccountLog {
   readonly #options: AccountLogOptions;
@@ -244,8 +241,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a sink in place of a failed one. If the failed one's epoch is outdated, throws `FENCED` if another process wrote the account's
-   * newest ledger entry.
+   * Opens a sink in place of a failed one. Throws `FENCED` if that sink's epoch is outdated and another process wrote the account's newest
+   * ledger entry.
    */
   async #reopen(): Promise<FencedSink> {
     try {

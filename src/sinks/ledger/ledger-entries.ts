@@ -5,18 +5,18 @@ import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 
 export interface LedgerEntry {
   readonly text: string;
-  /** Lower bound of the age, in ms, that the entry had when the process that reads it appended its own entry. */
+  /** Minimum age of the entry, in ms, at the time when the reading process appended its own newest entry. */
   readonly ageMs: number;
 }
 
 /**
- * Margin that is subtracted from the ages of ledger entries, in ms. If it is too small, an entry can seem older than it is after an
- * adjustment of a broker's clock.
+ * Margin that is subtracted from the ages of ledger entries, in ms. If it is too small, the adjustment of a broker's clock can make an
+ * entry seem too old.
  */
 const CLOCK_MARGIN_MS = 100;
 /**
  * Age in ms above which ledger entries (declared requests) of guests and of other accounts with the same API key are ignored. If it is too
- * small and the clocks of two brokers differ, requests are ignored that still count against the quota.
+ * small, a difference between brokers' clocks can hide requests that still count against the quota.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
@@ -83,8 +83,7 @@ export function guestEntriesAt(
 }
 
 /**
- * Returns the entries of the ledger that were at most `EXPIRED_AFTER_MS` old when the message `at` was appended, with their ages at
- * that time.
+ * Converts ledger messages to entries with ages as of the message `at`. Leaves out messages more than `EXPIRED_AFTER_MS` older than `at`.
  */
 export function unexpiredAt(
   entries: readonly LogMessage[],

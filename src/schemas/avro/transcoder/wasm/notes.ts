@@ -67,7 +67,7 @@ export function noteUnknown(object: i32): bool {
 }
 
 /**
- * Corrects the output offsets in notes after the output from address `from` to `to - 1` was moved by `bytes` (negative: towards the start).
+ * Adjusts notes after a move of output: the bytes from address `from` to `to - 1` were moved by `bytes` (negative: towards the start).
  * Notes at addresses before `first` are not changed.
  */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {

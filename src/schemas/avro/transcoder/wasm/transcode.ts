@@ -109,8 +109,8 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores that the output of a field begins at the current write position. `field` is the field's index in the record type at address
- * `record`. `nth` is the number of fields that precede it in the output.
+ * Stores that output number `nth` (from 0) of a record begins at the current write position and belongs to the field with the index
+ * `field`. `record` is the address of the record type.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
@@ -124,8 +124,8 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
 
 /**
  * Brings the output of a record into the order of the schema's fields, and adjusts the notes from address `notes` on. `written` is the
- * number of fields in the output. If a field is there twice, its second value is used. Returns false if the output has no space for the
- * rearranged copy.
+ * number of fields in the output. Of a field written twice, the second value is used. Returns false if there is no space for the rearranged
+ * copy.
  */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);

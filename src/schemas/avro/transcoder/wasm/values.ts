@@ -80,8 +80,8 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
 }
 
 /**
- * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the value isn't below `limit`, or if the value or `more`
- * is too large for exact arithmetic.
+ * Writes a decimal with the unscaled value `number * 10 ** more`. Returns false if the value's magnitude reaches `limit`, or if the value
+ * or `more` is too large for exact arithmetic.
  */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
@@ -115,7 +115,7 @@ const MAX_ONE_BYTE = 63;
 
 /**
  * Reads the JSON string at the read position, and writes it to the output as an Avro string. Returns false, with both positions unchanged,
- * if there is no string without escapes in valid UTF-8, or the string does not fit into the output.
+ * if the value is no string, has escapes, is not valid UTF-8, or does not fit into the output.
  */
 export function readText(): bool {
   if (load<u8>(Here.at) != QUOTE) return false;
@@ -269,7 +269,7 @@ function isZeroZone(from: i32): bool {
   return isHour && load<u8>(from + 3) == COLON && twoDigits(from + 4) == 0;
 }
 
-/** Parses `YYYY-MM-DD` to days since 1970; {@link NONE} if there is no such day. */
+/** Parses `YYYY-MM-DD` to days since 1970; {@link NONE} for text that is no date. */
 function epochDay(from: i32): i64 {
   const century = twoDigits(from);
   const ofCentury = twoDigits(from + 2);
