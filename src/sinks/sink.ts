@@ -5,7 +5,7 @@ import type { Bounds, Isolation, Known, Offsets, StampedMessage, TailRange } fro
 /** A message to be written to a topic. */
 export interface Message {
   readonly topic: string;
-  /** Key as text; null for a message without a key. It determines the partition. */
+  /** Key as text, which determines the partition; null for a message without a key. */
   readonly key: string | null;
   /** Key as the bytes to write. Default: `key` encoded as UTF-8. */
   readonly keyBytes?: Buffer | undefined;
@@ -16,12 +16,12 @@ export interface Message {
 }
 
 /**
- * End offset of a commit by topic and partition: the offset after the commit's transaction marker. Topics are left out if the brokers did
- * not report all of their offsets.
+ * End offset of a commit by topic and partition: the offset after the commit's transaction marker. A topic is left out if the brokers did
+ * not report the offset for each of its partitions.
  */
 export type CommitEnds = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
-/** Identity of a producer for the brokers. Each producer that opens a transactional id gets a higher epoch than the previous one. */
+/** Identity of a producer for the brokers. Each opening of a transactional id raises the epoch, or changes the producer id. */
 export interface ProducerIdentity {
   readonly producerId: bigint;
   readonly epoch: number;
@@ -42,7 +42,7 @@ export interface TransactionalSink {
    *
    * @param until When the promise resolves. Default `visible`.
    * @throws CellarstreamError:
-   * - `FENCED` if another sink of the transactional id was opened since;
+   * - `FENCED` if another sink of the transactional id has certainly been opened since;
    * - `COMMIT_FAILED` if a retry with another sink may succeed. The error has `context.epoch` if it is unknown whether this sink was
    *   fenced;
    * - other codes, such as `TOPIC_CHANGED` or `TOPIC_SETTINGS`, if a retry alone can't succeed.
@@ -59,10 +59,10 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know every transaction that this
+   * Returns the first and the end offset of each partition of a topic, from partition leaders that know every transaction which this
    * transactional id committed before this sink was opened. The offsets of {@link TransactionalLog.bounds} may be older.
    *
-   * @param isolation Default `committed`: the end is before the first open transaction, even one of another transactional id.
+   * @param isolation Default `committed`: the end offset is before the first open transaction, even one of another transactional id.
    */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
 }

@@ -38,7 +38,7 @@ export interface Sighting {
 export interface Mark extends Sighting {
   /** Whether an image of the record (its content as published) was stored. If so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
-  /** Digest of JSON bytes that the API sent for the record, and whose content equals the stored image; undefined if none is known. */
+  /** Digest of the record's JSON bytes as the API sent them. Their content equals that of the stored image. Undefined if none is known. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
   /**
    * The run (adjacent records that are recognized as a unit) to which the key belongs; undefined if it belongs to none. The key also counts
@@ -83,8 +83,8 @@ const RUN = {
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
 /**
- * Text that is put before the key when the checksum of a mark (a key's entry in the image store) is computed, if the key belongs to a run
- * (adjacent records of a page, recognized together). It is not stored.
+ * Prefix for the key in the checksum of a mark (a key's entry in the image store). Used only if the key belongs to a run (adjacent records
+ * of a page, recognized together). It is not stored.
  */
 const IN_RUN = 'in a run ';
 
@@ -151,9 +151,8 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether the stored mark `packed` says that its key was last seen during sweep number `since` or the following one. This check is fast and
- * ignores the checksum. If it is false, the caller has to unpack the mark: the key may have been seen in a later sweep, or as a part of its
- * run.
+ * Whether a stored mark says that its key was last seen during sweep number `since` or the following one. This check is fast and ignores
+ * the checksum. False proves nothing: the key may have been seen in a later sweep, or as a part of its run.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

@@ -51,11 +51,11 @@ const MAX_RECENT = 10_000;
  * which the key was last seen.
  *
  * - A key may belong to a run: adjacent records of a page that are recognized as a unit by their bytes. A run has one entry for all of its
- *   keys, called its head. When a read shows the run, only the head is updated. For a key of a run, the newer of the sweeps in mark and
- *   head counts.
+ *   keys, called its head. When a read shows the run, only the head is updated. A key of a run was last seen in the sweep of its mark or
+ *   in that of the head: the newer one counts.
  * - A run is retired, and never recognized again, when the image of one of its records changes or is deleted, or when a sweep reads one of
  *   its records without the others. The head remains until no mark refers to the run.
- * - Changes are collected in memory until {@link flush} writes them, because a mark may change more than once before.
+ * - Changes are collected in memory until {@link flush} writes them, because a mark may change several times until then.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -81,8 +81,8 @@ export class Marks {
   }
 
   /**
-   * Returns when a key was last shown, as two numbers of sweeps: the newest sweep that had begun when any read, such as a poll, last showed
-   * the key, and the newest sweep that read the key itself. Reads that showed the key's run as a unit count too.
+   * Returns when a key was last shown, as two numbers of sweeps. `lastSeenSweep`: the newest sweep that had begun when any read, such as a
+   * poll, showed the key. `lastReadSweep`: the newest sweep that read the key itself. Reads that showed the key's run as a unit count too.
    */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
@@ -127,8 +127,8 @@ export class Marks {
 
   /**
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
-   * (adjacent records that are recognized together). If this is the sweep's first read of a key that belongs to a run, the run is retired:
-   * it is never recognized again.
+   * (adjacent records that are recognized together). If this is a sweep's first read of the key, the key's run (if any) is retired: it is
+   * never recognized again.
    */
   markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
@@ -216,8 +216,8 @@ export class Marks {
   }
 
   /**
-   * Removes from the cache the marks of `keys` (default: all) and the heads of all runs, which say when the API last showed a key or run.
-   * Changes to them that are not yet written are lost.
+   * Removes cached entries: the marks of `keys` (default: all marks), and the heads of all runs. Both say when the API last showed a key or
+   * run. Changes that are not yet written are lost.
    */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
@@ -234,8 +234,8 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key, which says in which sweeps the key was seen, by `next`. The sweep numbers in `next` must include those of
-   * the key's run, if any: the new mark no longer refers to the run if the run is retired (never recognized again).
+   * Replaces the mark of a key (the sweeps in which the key was seen) by `next`, whose sweep numbers must include those of the key's run,
+   * if any. If the run is retired (never recognized again), the new mark no longer refers to it.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

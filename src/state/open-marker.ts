@@ -2,13 +2,13 @@ import { readFileSync, rmSync, statSync } from 'node:fs';
 import { replaceDurably } from './state-files.ts';
 
 /**
- * Number of consecutive starts of the service that ended abruptly, after which the image file is assumed to be the cause. If it is too
+ * Number of abruptly ended starts of the service in a row at which the image file is assumed to be the cause and is discarded. If it is too
  * small, good images are discarded. If it is too large, the service crashes more often before a damaged file is discarded.
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference between the time of writing that the marker file contains and the file's `ctime`, in ms. A larger difference means
- * that the file was copied, because the `ctime` of a copy is the time of copying.
+ * Maximum difference between the time of writing in the text of the marker file and the file's `ctime`, in ms. If it is larger, the file is
+ * a copy: the `ctime` of a copy is the time of copying.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
@@ -66,8 +66,8 @@ export class OpenMarker {
 }
 
 /**
- * Returns why the image file can't be trusted; undefined if it can. The first argument has the words of the marker file: boot id, number of
- * abruptly ended starts (or `damaged`), time of writing in epoch ms. `changedAt`: `ctime` of the marker file in epoch ms.
+ * Returns why the image file can't be trusted; undefined if it can. First argument: the words of the marker file (boot id; number of
+ * abruptly ended starts, or `damaged`; time of writing in epoch ms). `changedAt`: `ctime` of the marker file in epoch ms.
  */
 function doubtAbout(
   [machine, count, writtenAt]: readonly string[],

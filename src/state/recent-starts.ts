@@ -15,7 +15,7 @@ import { OldestSlot } from './oldest-slot.ts';
 import { inFolder, makeFolder, makeOwnerOnly, OWNER_ONLY } from './state-files.ts';
 
 /**
- * Size of a slot of the file, and position of the checksum in it, in bytes. A slot has the time of a request as a double, then its
+ * Size of a slot in the file, and offset of the checksum within the slot, in bytes. A slot has the time of a request as a double, then the
  * checksum; an empty slot has zeros.
  */
 const SLOT = { bytes: 12, checksum: 8 } as const;
@@ -52,8 +52,8 @@ class StartsFile {
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
   /**
-   * Symbol of the request whose time the slot contains, by slot number; undefined if this process has not written the slot. A request's
-   * time can be corrected later only while its slot has the request's symbol.
+   * For each slot, a symbol for the request whose time this process has written to it; undefined if it has written none. The time of a
+   * request can be corrected only while the slot has the request's symbol.
    */
   readonly #owners: (symbol | undefined)[];
   /**
@@ -96,8 +96,8 @@ class StartsFile {
   }
 
   /**
-   * Stores the times of several requests with a single write. Each time overwrites the oldest stored time, or is ignored if it is not later
-   * than that one.
+   * Stores the times of several requests with a single write. A time that is later than the oldest stored one replaces it; any other time
+   * is ignored.
    */
   addAll(times: readonly number[]): void {
     for (const at of times) if (at > this.#oldest.time) this.#put(at);
@@ -160,9 +160,9 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write the file with the name of the service instance that wrote the times of requests in the same folder
- * ({@link recentStarts}). If that instance also wrote the newest declaration in the ledger topic, the stored times already include the
- * requests that it declared.
+ * Returns functions that read and write a file with the name of a service instance: the one that wrote the times of requests in the same
+ * folder ({@link recentStarts}). If this instance also wrote the newest declaration in the ledger topic, these times include the requests
+ * in that declaration.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

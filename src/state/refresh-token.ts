@@ -14,11 +14,11 @@ import { folderError, inFolder, makeFolder, replaceDurably } from './state-files
 export class RefreshTokenFile {
   readonly #file: string;
   #lock: number | undefined;
-  /** SHA-256 of the refresh token in the settings. A stored token is used only if it replaced that token, directly or through others. */
+  /** SHA-256 of the refresh token in the settings. A stored token is used only if it comes from that token by one or more renewals. */
   #first = '';
   /**
-   * Newest refresh token (`token`) while it is not written to the file yet. `first`: SHA-256 of the token in the settings, which `token`
-   * has replaced, directly or through others.
+   * Newest refresh token (`token`) while it is not written to the file yet. `first`: SHA-256 of the token in the settings, from which
+   * `token` comes by one or more renewals.
    */
   #unwritten: { readonly first: string; readonly token: string } | undefined;
   #idle = Promise.resolve();

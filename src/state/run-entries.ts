@@ -38,7 +38,7 @@ export interface RunMember {
 
 /**
  * Entry of the image store that says, as numbers of sweeps, when a run (adjacent records that are recognized as a unit) was last seen and
- * last read. The entry holds for each of the run's records.
+ * last read. The entry applies to each of the run's records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run of records. The mark of a key says when the key was last seen. */

@@ -16,8 +16,8 @@ import type { OfTopic } from '../../kafka/client/topic-calls.ts';
 import type { ProducerIdentity } from '../sink.ts';
 
 /**
- * Identity of a producer that has not got one from a broker yet. An InitProducerId request with it fences every other producer of the
- * transactional id.
+ * Stands for no identity: no broker has assigned one to the producer yet. An InitProducerId request with it fences every other producer of
+ * the transactional id.
  */
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 

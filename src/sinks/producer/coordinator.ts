@@ -89,12 +89,12 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of each partition of a topic. The partition leaders that respond know everything that was
-   * committed before this producer was opened. With the isolation `committed`, the end offset is before the first open transaction of any
-   * producer.
+   * Returns the first and the end offset of each partition of a topic, from partition leaders that know every transaction which this
+   * transactional id committed before this producer was opened. With the isolation `committed`, the end offset is before the first open
+   * transaction of any producer.
    *
-   * A former partition leader could report an outdated end offset. Therefore the leaders are requested from the transaction coordinator,
-   * which has ended the previous transaction with them, and each request to a leader contains the leader epoch (KIP-320).
+   * The partition leaders are requested from the transaction coordinator, because it has written the end of the previous transaction to
+   * them. The requests to the leaders contain the leader epoch, so a former leader refuses them (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

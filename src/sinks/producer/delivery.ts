@@ -23,7 +23,7 @@ interface DeliveryOptions {
   readonly timestamp: number;
 }
 
-/** A partition whose leader has acknowledged all of its batches, with the offset after these batches. */
+/** A partition whose batches were all written, with the offset after the last one. */
 export interface Delivered {
   readonly topic: string;
   readonly partition: number;
@@ -38,14 +38,14 @@ interface DeliveryResult {
 }
 
 /**
- * How long a partition leader may wait for the other replicas to store a batch, in ms. If it reaches the response timeout, a slow leader
- * counts as unreachable.
+ * How long a partition leader may wait for the other replicas to store a batch, in ms. Must be shorter than the response timeout, or a slow
+ * leader counts as unreachable.
  */
 const REPLICATION_MS = 8_000;
 
 /**
- * Sends batches to the leaders of their partitions: to all leaders in parallel, to each partition one batch at a time. After a transient
- * error or without a response, a batch is sent again with the same bytes and sequence number, so that the leader detects duplicates.
+ * Sends each batch to the leader of its partition. Several leaders get batches in parallel; a partition gets one batch at a time. After a
+ * transient error or without a response, a batch is sent again with the same bytes and sequence number. The leader thus detects duplicates.
  *
  * @throws the error of a batch if no retry can resolve it, or if `options.patience` allows no further retry. It is then unknown which of
  * the batches were written.
@@ -73,8 +73,8 @@ interface BatchFailure {
 }
 
 /**
- * Delivery of all batches of one commit, in passes. A pass sends at most one batch of each partition: the one that failed in the previous
- * pass, or the following one. After a failure, the next pass begins after a pause.
+ * Delivery of all batches of one commit, in passes. In a pass, each partition gets at most one batch: the batch that failed in the previous
+ * pass, or else its next one. After a failure, the next pass begins after a pause.
  */
 class Delivery {
   readonly #options: DeliveryOptions;

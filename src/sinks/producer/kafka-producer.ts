@@ -40,8 +40,8 @@ export interface KafkaProducerOptions {
    */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Identity of the producer that the new one replaces. Default: the new producer replaces any producer of the transactional id. Opening
-   * fails with an error that has `context.epoch` if another producer was opened since, or if the transaction timed out.
+   * Identity of the producer that the new one replaces. Opening then fails with an error that has `context.epoch` if another producer was
+   * opened since, or if the transaction timed out. Default: the new producer replaces any producer of the transactional id.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */
@@ -49,18 +49,18 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Smallest difference between the timestamps of two commits, in ms. If it does not exceed the largest `timestampOffset` of a message (1),
- * the timestamps of a key's messages do not always rise.
+ * Smallest step from one commit's timestamp to the next, in ms. It exceeds the largest `timestampOffset` of a message, 1 ms, so that the
+ * timestamps of a key's messages rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
 /**
- * Maximum lead of a commit's timestamp over the clock, in ms. After the clock was set back, the timestamps of commits still rise, unless
- * they would lead by more.
+ * How far a commit's timestamp may be ahead of the clock, in ms. Within this limit, timestamps rise from commit to commit even after the
+ * clock was set back.
  */
 const MAX_TIMESTAMP_LEAD_MS = 1_000;
 /**
- * Opens a transactional sink on Kafka, which works like Kafka's Java producer. Opening fences every older producer of the transactional id
- * and ends that producer's open transaction, so messages that are read back afterwards are final.
+ * Opens a transactional sink on Kafka. Opening fences every older producer of the transactional id and ends that producer's open
+ * transaction, so messages that are read back afterwards are final.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
@@ -284,8 +284,8 @@ function touchedPartitions(records: readonly PartitionedRecord[]): OfTopic<numbe
 }
 
 /**
- * Returns the first error code; 0 without one. Codes other than OPERATION_NOT_ATTEMPTED take precedence, because that code only means that
- * another partition failed.
+ * Returns the first error code; 0 if there is none. OPERATION_NOT_ATTEMPTED is returned only if there is no other code, because it only
+ * means that another partition failed.
  */
 function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): number {
   const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== ERROR.NONE);
@@ -293,8 +293,8 @@ function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): 
 }
 
 /**
- * Throws an error if a partition of the transaction (`meant`) is missing from `delivered`, the partitions whose messages were written: a
- * commit would lose its messages.
+ * Throws an error if `delivered` (the partitions whose messages were written) lacks a partition in `meant` (the partitions of the
+ * transaction). A commit would lose the messages of that partition.
  */
 function expectAllDelivered(
   meant: readonly OfTopic<number>[],

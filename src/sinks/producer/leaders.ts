@@ -72,7 +72,7 @@ export class Leaders {
     return this.#topics.get(topic)?.length;
   }
 
-  /** Requests all partition leaders again. The broker that sent the outdated leaders is asked last among the known brokers. */
+  /** Requests all partition leaders again, preferably from another broker than before: the previous one may have outdated metadata. */
   refresh(): Promise<void> {
     return this.#request('others');
   }

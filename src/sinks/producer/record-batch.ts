@@ -28,7 +28,7 @@ export interface PackedRecords {
 interface BatchStamp {
   readonly producerId: bigint;
   readonly epoch: number;
-  /** Number of messages that the producer has sent to the partition before this batch with its current epoch, modulo 2^31. */
+  /** Sequence number of the batch's first message. A producer identity numbers its messages to a partition from 0, modulo 2^31. */
   readonly sequence: number;
   readonly isTransactional: boolean;
   /** Timestamp of messages without a `timestampOffset`, in epoch ms. */
@@ -53,13 +53,13 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Constant part of the size of gzip's output chunks, in bytes. A chunk has half the size of the input plus this value, and at most
+ * Constant part of the size of gzip's output chunks, in bytes. A chunk's size is this constant plus half the size of the input, but at most
  * `MAX_PIECE_BYTES`.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /**
- * Smallest size of a batch's encoded messages with which they are compressed, in bytes. If it is too small, compressing small batches takes
+ * Smallest size, in bytes, at which the encoded messages of a batch are compressed. If it is too small, compressing small batches takes
  * longer than it saves.
  */
 const MIN_COMPRESSED_BYTES = 2_048;
@@ -213,7 +213,7 @@ export interface PartitionBatches {
  * MiB.
  */
 export const MAX_BATCH_BYTES = 900_000;
-/** Size of a batch without its messages, in bytes, including what gzip may add to incompressible data. */
+/** Upper bound of a batch's size without its messages, in bytes: the header, and what gzip may add to incompressible data. */
 const BATCH_OVERHEAD_BYTES = 1_000;
 /** Size that {@link maxEventBytes} reserves for the key and headers of a message, in bytes. */
 const KEY_AND_HEADER_BYTES = 10_000;
@@ -238,8 +238,8 @@ export interface PartitionedRecord extends ProducerRecord {
 }
 
 /**
- * Packs messages, in their order, into batches that are no larger than their topics accept. A message that is too large alone gets a larger
- * batch, which the broker refuses.
+ * Packs messages, in their order, into batches that are no larger than their topics accept. A message that exceeds this size by itself is
+ * packed alone, and the broker refuses the batch.
  */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,

@@ -44,20 +44,15 @@ export interface SignalTopic {
    * With `follow`, continues with new messages; otherwise completes at the end offsets as of the subscription.
    */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
-  /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError, such as `KAFKA_UNREACHABLE`. */
   readonly send: (message: Message) => Promise<void>;
-  /**
-   * Resolves when the connections of all cancelled reads (those whose subscriber has unsubscribed) are closed, or after two seconds. Does
-   * not cancel reads.
-   */
+  /** Resolves when the connections of all ended reads are closed, or after two seconds. Reads that still have a subscriber continue. */
   readonly close: () => Promise<void>;
 }
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it when it starts; check that TOPIC_PREFIX is that of the service';
-/**
- * How long a broker waits for new messages before it responds, in ms. The wait can be long, because the connection fetches no other topic.
- */
+/** How long a broker waits for new messages before it responds, in ms. A long wait does no harm: the connection fetches no other topic. */
 const FETCH_WAIT_MS = 1_000;
 /** Longest wait for connections to close, in ms. If it is too large, an unreachable broker delays the end of the process. */
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -135,8 +130,8 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits once the offsets at which the shared reader starts are known. A new subscriber waits for this before it reads the existing
-   * messages, so that its own read ends at or after these offsets and no message is missed.
+   * Emits when the start offsets of the shared reader are known. A new subscriber reads the existing messages only then. Its own read thus
+   * ends at or after these offsets, and no message is missed.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {
@@ -182,8 +177,8 @@ export function sharedSignals(topic: SignalTopic): SignalTopic {
 type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
 
 /**
- * Type of the acknowledgement for a type of request. A resync or certify request is acknowledged once for each of its lists, a permits
- * request once for all its quotas.
+ * Type of the acknowledgements of a request. A resync or certify request is acknowledged once for each of its lists, a permits request once
+ * for all its quotas.
  */
 export type AckOf<R extends SignalRequest> = Signals[`${R['type']}-ack`];
 

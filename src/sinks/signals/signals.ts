@@ -59,7 +59,7 @@ const SCHEMAS = {
         .union([z.int().min(0), z.string().refine(isLong)])
         .nullable()
         .default(null),
-      /** Limits the request to records that were modified at this time or later, or have no modification time. Default null: no limit. */
+      /** Leaves out records last modified before this time, but not those without a modification time. Default null: no limit. */
       since: TIME.nullable().default(null),
     })
     .refine(({ order_number, since }) => order_number === null || since === null, {
@@ -98,7 +98,7 @@ const SCHEMAS = {
      * left out.
      */
     granted: QUOTAS,
-    /** How long the permits are valid, in ms. The time counts from the moment when the guest sent its request. */
+    /** How long the guest may use the permits, in ms. The guest counts this time from the moment when it sent its request. */
     for_ms: z.int().min(0),
     /** Why fewer permits were granted than requested; null if all were granted. */
     message: z.string().nullable(),

@@ -14,10 +14,7 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /**
-   * The setting `TOPIC_REPLICATION`. Undefined if it is not set: if the brokers refuse the replication factor of `specs`, their own default
-   * is used then.
-   */
+  /** The setting `TOPIC_REPLICATION`. If it is undefined, the brokers' default replaces a replication factor that they refuse. */
   readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;

@@ -35,8 +35,8 @@ export interface Destination {
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
    * Inspects the topics that a list is written to, creates those that were deleted, and returns findings about unwise settings. The first
-   * call for a list returns the findings from the start of the service instead. A finding about a topic that all lists share is returned
-   * for one list only.
+   * call for a list inspects nothing: it returns the findings from the start of the service. A finding about a topic that all lists share
+   * is returned for one list only.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -78,8 +78,8 @@ export async function openDestination(
 }
 
 /**
- * Compares `schema` with the newest schema that the registry has for the values of a topic. Resolves with a function that registers
- * `schema` if they differ, and returns the topic with the registry id of `schema`.
+ * Compares `schema` with the newest schema that the registry has for the values of a topic. The returned function registers `schema` if the
+ * two differ, and resolves with the topic and the registry id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);

@@ -37,10 +37,10 @@ interface TopicsState {
 }
 
 /**
- * Creates the missing topics, and inspects the settings of all of them. Settings with which data would be lost are an error, and so is
- * another number of partitions than specified in topics with {@link TopicSpec.fixedPartitions}.
+ * Creates the missing topics, and inspects the settings of all of them. Two things are errors: settings with which data would be lost, and
+ * a wrong number of partitions in a topic with {@link TopicSpec.fixedPartitions}.
  *
- * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such settings; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
+ * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such errors; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {

@@ -13,7 +13,7 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 export interface MissingRights {
   readonly resource: 'topic' | 'group' | 'transactional-id';
   readonly name: string;
-  /** Whether `name` is a prefix, and the right is missing for all Kafka resources whose names begin with it. */
+  /** Present if `name` is a prefix: the rights are missing for all Kafka resources whose names begin with it. */
   readonly isPrefix?: true;
   readonly operations: readonly string[];
 }
