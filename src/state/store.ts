@@ -67,7 +67,7 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of the records in the response that belong to none of the `runs`. */
+  /** Keys to mark as seen individually: of the records outside the `runs`, and of records that are published again. */
   readonly keys: readonly string[];
   /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];
