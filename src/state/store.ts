@@ -44,8 +44,8 @@ export interface TaskMemory {
   /** Sequence number up to which the images include all events of the task. */
   readonly whole: number;
   /**
-   * Number of events with a sequence number above `whole` that an unfinished restore of the images has read from the topic so far. 0 if no
-   * restore is unfinished.
+   * Number of events above sequence number `whole` that an unfinished restore of the images has read from the topic so far; 0 if no restore
+   * is unfinished.
    */
   readonly found: number;
   /**
@@ -67,7 +67,7 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of the records in the response that belong to none of the `runs`. */
+  /** Keys to mark as seen individually: of the records outside the `runs`, and of records that are published again. */
   readonly keys: readonly string[];
   /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];
@@ -77,10 +77,10 @@ export interface SeenKeys {
   readonly bySweep: boolean;
 }
 
-/** Data about a page that is stored together with its images. The images of a large page take several transactions. */
+/** Data about a page, stored in the same transaction as the last of its images. */
 export interface Notes {
   readonly seen?: SeenKeys;
-  /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */
+  /** Digests of records' JSON bytes, by key. Only for records that equal their stored images once the page is stored. */
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
@@ -237,8 +237,7 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns the digest of a record's JSON bytes, as the API last sent them with the content of the stored image. Undefined if no digest is
-   * stored for the key.
+   * Returns the digest of a record's JSON bytes, which have the content of the stored image. Undefined if no digest is stored for the key.
    */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
@@ -250,8 +249,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns when a run (adjacent records that are recognized together) was last seen and last read, as numbers of sweeps. Undefined if the
-   * run is unknown, or can't be recognized any more.
+   * Returns when a run (adjacent records that are recognized together) was last seen by any read, and last read by a sweep, as numbers of
+   * sweeps. Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
@@ -311,7 +310,7 @@ class LmdbTaskStore {
     return this.#read(() => [...new Set(keys)].filter(isUnread).length);
   }
 
-  /** Whether no read of the API has shown the key since sweep number `since` began, neither a sweep nor a read of another kind. */
+  /** Whether no read of any kind has shown the key since sweep number `since` began. */
   isUnseen(key: string, since: number): boolean {
     return this.#read(() => this.#marks.sighting(key).lastSeenSweep < since);
   }
@@ -402,7 +401,7 @@ class LmdbTaskStore {
   /**
    * Writes the data about a page that is stored beside its images: the keys and runs that it showed, digests, and new runs.
    *
-   * @param written Keys whose images were written, together with their payload digests.
+   * @param written Keys whose images are already written, with their payload digests.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
@@ -477,10 +476,7 @@ function openDatabases(root: RootDatabase, name: string) {
     marks: database('marks'),
     heads: database('run heads'),
     runs: database('runs'),
-    /**
-     * Digests of rejected records, in two databases. When the one that is written to is full, the other one is cleared and gets the next
-     * digests.
-     */
+    /** Two databases with digests of rejected records. One is written to; when it is full, the other is cleared and written to next. */
     rejects: [database('rejected'), database('rejected too')] as const,
     memories: database('memory'),
   };

@@ -9,12 +9,9 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /** Key of the record directly before the failing record; undefined if the failing record was the first of its page. */
+  /** The failing record is directly after the record with this key. Undefined if the failing record was the first of its page. */
   readonly after: string | undefined;
-  /**
-   * Key of the record directly after the failing record, which comes between the keys `after` and `before`. Undefined if the failing record
-   * was the last of the list.
-   */
+  /** The failing record is directly before the record with this key. Undefined if the failing record was the last of the list. */
   readonly before: string | undefined;
 }
 
@@ -30,8 +27,8 @@ const MAX_PLACES = 100;
  */
 export class FailingOffsets {
   /**
-   * Known failing offsets, by whether they were found in windows of dates. With true, an offset counts from the start of its window; with
-   * false, from the start of the list.
+   * Known failing offsets. Under `true`: those in windows of dates, counted from the start of the window. Under `false`: those in the whole
+   * list, counted from its start.
    */
   readonly #places = new Map<boolean, readonly FailingOffset[]>();
 
@@ -40,8 +37,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first record of a page that is known to make requests fail; undefined if there is none. `until`: list offset of the page's
-   * next failing record, or of the end of the page.
+   * Returns the first record of a page that is known to make requests fail; undefined if there is none. `until` is the list offset of the
+   * next such record in the page, or of the page's end.
    *
    * @param isDated Whether the page belongs to a window of dates.
    * @param offset List offset at which the page begins.
@@ -85,14 +82,14 @@ export class FailingOffsets {
 /** Maximum number of consecutive failing records that are left out of a page as gaps. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
 /**
- * Minimum number of records to read after a failing record, in a list that is read in whole pages. If it is too small, the scan's next
- * page, which overlaps the current one, contains the failing record again.
+ * Minimum number of records to read after a failing record if only whole pages (at multiples of their size) can be requested. If it is too
+ * small, the scan's next page, which overlaps this one, contains the failing record again.
  */
 const MIN_RECORDS_BEHIND = 20;
 
 /**
- * Creates the functions that read a page without the records that make every request for it fail. The response has a gap in place of each
- * such record, and may have fewer records than requested.
+ * Creates the functions that read a page without its failing records, each of which makes every page with it fail. The response has a gap
+ * in place of each failing record, and may have fewer records than requested.
  *
  * @param attempts Sends the requests for the page and its parts.
  * @param plan Offsets and sizes at which the server begins pages.
@@ -104,8 +101,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const end = offset + pageSize;
 
   /**
-   * Requests the page's records after the adjacent failing records in `row`, and returns the responses. If the request fails, fewer records
-   * are requested, so the last records of the page may be missing from the responses. Further failing records are added to `row`.
+   * Requests the page's records after the failing records in `row`, and returns the responses. They may lack the last records of the page,
+   * because a failed request is repeated for fewer records. Further adjacent failing records are added to `row`.
    *
    * @param row List offsets of the adjacent failing records so far.
    */
@@ -127,9 +124,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     }
   }
   /**
-   * Returns the responses with the records after a failing record: usually only `first`, the response to the request for `part`. In a list
-   * that is read in whole pages, `part` may be small; then further pages are requested, for at least `MIN_RECORDS_BEHIND` records if
-   * possible.
+   * Returns the responses with the records after a failing record. Usually this is only `first`, the response to the request for `part`. If
+   * only whole pages can be requested, `part` may be small: further pages are then read, to get `MIN_RECORDS_BEHIND` records.
    */
   function* more(first: Answer, part: PagePlace): Steps<readonly Answer[]> {
     const answers = [first];
@@ -172,8 +168,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
 
   /**
-   * Reads the page without the record at list offset `failing`, for which even a request alone has failed. Returns the page with an
-   * unreadable record in the place of each failing one. The page is read in these steps:
+   * Reads the page without the record at list offset `failing`, which can't be read even alone. Returns the page with an unreadable record
+   * in the place of each failing one. The page is read in these steps:
    *
    * 1. The records after the failing record are requested. If the first of them fail as well, they are left out too.
    * 2. The records before the failing record are requested.
@@ -220,8 +216,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. In a scan of the whole list, the text names the readable
- * record before it, so that it stays the same and the missing record is reported once.
+ * Returns the text of the dead letter for a record that no response contains. In a scan of the whole list, the text names the nearest
+ * readable record before the missing one. The text thus stays the same, and the missing record is reported once.
  *
  * @param isDated Whether the record is missing in a window of dates, where neighbours change and are not named.
  * @param key Key of the nearest readable record before the missing one.

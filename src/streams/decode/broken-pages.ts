@@ -61,9 +61,9 @@ const MAX_COMPARED = 64;
  * Reads a page with a broken record (one that makes the page's JSON unreadable) by further requests. First requests the broken record
  * alone. The response decides how to continue:
  *
- * - Usually it contains the record's exact text. The page is then requested again, and this text is decoded as one unreadable record.
- * - If the record is readable alone, the page was too large for the server or a proxy. The first half of the records before it is returned.
- * - If the record truncates the response, or its text differs in each response, the page is read in parts around it.
+ * - Usually the response contains the exact text of the record. The page is requested again, and this text becomes an unreadable record.
+ * - If the record is readable alone, the page was too large for the server or a proxy. A shorter page without the record is returned.
+ * - If the record truncates the response, or its text differs in each response, the page is read in parts around the record.
  *
  * A single record that was requested by its key is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read in
  * any of these ways, or if the list is not paged by offset.
@@ -139,7 +139,7 @@ export class BrokenPageReader {
    *
    * 1. The records after the broken record. If the first of them are broken as well, each of these alone.
    * 2. The records before the broken record.
-   * 3. Each broken record alone once more. If its text begins with other characters than before, the list has probably changed: throws.
+   * 3. Each broken record alone once more. If its text now begins differently, the list has probably changed: throws.
    *
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for this record alone.
@@ -161,8 +161,8 @@ export class BrokenPageReader {
   }
 
   /**
-   * Requests the page's records from list offset `first` to the next broken one, and returns the response. If the record at `first` is
-   * broken as well, the response to a request for it alone is added to `row`, and reading continues with the next offset.
+   * Requests the page's records from list offset `first` up to the next broken one, and returns the response. If the record at `first` is
+   * itself broken, it is requested alone, the response is added to `row`, and reading continues after the record.
    *
    * @param row Responses with the adjacent broken records so far.
    */

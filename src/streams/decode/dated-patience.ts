@@ -12,9 +12,9 @@ export type GiveUpReason = 'refused' | 'unanswered';
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * Limits after which a query with dates is given up, by the likely cause of its newest failure. Both have to be reached: `failures`
- * failures in a row, and `ms` milliseconds from the first of them to the newest. If they are too small, a short outage stops the polls. If
- * they are too large, it takes longer until sweeps replace the failing polls.
+ * Limits after which a query with dates is given up, by the likely cause of its newest failure. Both have to be reached: `failures` is a
+ * number of failures in a row, `ms` the time from the first to the newest of them. If they are too small, a short outage stops the polls.
+ * If they are too large, sweeps replace the failing polls later.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {

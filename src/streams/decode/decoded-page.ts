@@ -56,8 +56,8 @@ export interface AroundPage {
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the first element that is not JSON and whose text is not yet known as unreadable. From this index on, the decoded page is
-   * uncertain. If there is no such element: the index of the last element that is not JSON.
+   * Index of the first element that is not JSON and whose text is new. If all such texts are known from earlier responses: the index of the
+   * last element that is not JSON.
    */
   readonly place: number;
   /** Bytes of the response body from the start of the element at index `place` to the end. */
@@ -74,8 +74,7 @@ export interface AroundPage {
  * - The page has as many elements as were requested, or as are left in the list.
  *
  * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
- * @returns The page with its unreadable records, or a result with `page: undefined` if the page is not accepted. If every element is JSON
- * (the error is elsewhere): undefined, or for a single record a result with `page: undefined` and the whole body as `rest`.
+ * @returns The result, whose `page` is undefined if the page is not accepted. Undefined if every element is JSON: the error is elsewhere.
  */
 export function* pageAround(
   { body: page, headers }: Response,
@@ -118,6 +117,7 @@ export function* pageAround(
       throw error;
     }
   };
+  // A single record need not be an element of an array: the whole body counts as its text.
   if (!blamed)
     return layout.isRecord ? { page: undefined, texts: [], place: 0, rest: body } : undefined;
   const rest = body.subarray(blamed.at);
@@ -133,8 +133,8 @@ export function* pageAround(
 }
 
 /**
- * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Returns
- * undefined if the first record is not JSON. The last record is left out if neither a delimiter nor the end of the page follows it.
+ * Decodes the record that begins at byte `at`, or the run (adjacent records that are recognized together) that begins there. Leaves out the
+ * last record if other text than a delimiter follows it. Returns undefined if the first record is not JSON or is left out.
  */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
@@ -225,8 +225,8 @@ export class UnreadableTexts {
   }
 
   /**
-   * Returns the index of the byte after the JSON element that begins at `at`. If the bytes there equal an element whose text is known, its
-   * length gives the end; otherwise brackets and quotes are counted.
+   * Returns the index of the byte after the element that begins at `at`. If a known text begins there, the element ends with this text.
+   * Otherwise the end is found by counting brackets and quotes.
    */
   endOf(page: Buffer, at: number): number {
     for (const length of this.#digests.keys()) {

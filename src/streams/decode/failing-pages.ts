@@ -21,8 +21,8 @@ interface FailingPagesOptions extends PageAttemptsOptions {
 const APART = 11;
 /**
  * Minimum time, in ms, from the first sign of a cap (a list offset from which on the API serves no records) until transient errors are
- * accepted as evidence of it. If it is too short, an outage of a part of the API leaves out the end of a list. If it is too long, an
- * initial snapshot waits for records that are never served.
+ * accepted as evidence of it. If it is too short, an outage of a part of the API looks like a cap, and the end of the list is not read. If
+ * it is too long, an initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 
@@ -66,8 +66,8 @@ export function failingPages(
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /**
-       * Requests a whole page (one whose list offset is a multiple of its size) in place of the failed page. If that fails as well, it is
-       * narrowed down in turn.
+       * Requests a whole page (one whose list offset is a multiple of its size) in place of the failed page. If the whole page fails as
+       * well, reads what can be read of it.
        */
       function* aligned(): Steps<Answer> {
         const place = plan.wholeAt(offset, pageSize);
@@ -94,7 +94,7 @@ export function failingPages(
        * Reads the page when only the record at list offset `at` can be the cause of the failure. The record is requested alone first.
        * Returns:
        *
-       * - if the record can be read now: `front`, or without a `front` the response with the record;
+       * - if the record can be read now: `front`, or the response with the record if there is no `front`;
        * - if the API serves no records from `at` on (a cap): a response with the page's records before `at`;
        * - otherwise: the page with a gap in place of the record.
        *

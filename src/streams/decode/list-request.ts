@@ -88,8 +88,8 @@ export interface DecodedListOptions {
    */
   readonly failingOffsets?: FailingOffsets;
   /**
-   * Determines the list offset and size of each page, according to how the server has treated these parameters. Failures of large pages
-   * update it. Default: a new plan.
+   * Chooses list offsets and sizes of pages, depending on how the server treats these parameters. Updated when large pages fail. Default: a
+   * new plan.
    */
   readonly plan?: PagePlan;
   readonly logicalClock: LogicalClock;
@@ -305,8 +305,8 @@ class PageReader {
   }
 
   /**
-   * Requests a page; each request starts when `limit` allows. If the requests for the whole page are given up, requests smaller parts of
-   * it, or the records around one that makes the page fail.
+   * Requests a page; each request starts when `limit` allows. If the requests for the whole page are given up, requests the page in smaller
+   * parts, or without the record that makes it fail.
    */
   #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
     const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
@@ -448,7 +448,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
  */
 const TRIES = 5;
 /**
- * Upper bound of the first back-off pause, in ms, after a page could be read neither as a whole nor in parts. Each such try takes a dozen
- * requests.
+ * Upper bound of the first back-off pause, in ms, after a page could be read neither as a whole nor in parts. It is high because trying
+ * both takes a dozen requests.
  */
 const AROUND_AGAIN_MS = 4_000;

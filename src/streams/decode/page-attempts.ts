@@ -51,8 +51,8 @@ export function isPageRefused(error: unknown): boolean {
  */
 const MIN_FAILURES = 3;
 /**
- * Minimum time, in ms, from the first failure of a page to the newest before the page is given up (with `some` tries). If it is too small,
- * a short outage is taken for a bad page.
+ * Minimum time, in ms, between the first and the newest failure of a page that is given up (with `some` tries). If it is too small, a short
+ * outage is taken for a bad page.
  */
 const LEAST_MS = 5_000;
 
@@ -61,8 +61,8 @@ const LEAST_MS = 5_000;
  *
  * - `some`: at least three times, over at least five seconds.
  * - `one`: once.
- * - `probe`: once, but a refusal by the server (such as 400) does not count. A probe tests whether the API responds at all. Its refusal may
- *   be due to the token, and is reported to the token source.
+ * - `probe`: once, but refusals (statuses such as 400) do not count. It tests whether the API responds at all: a refusal may be due to the
+ *   token, and is reported to the token source.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -131,15 +131,15 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends further requests after the request for a page has failed: they show why it failed, and read the page in parts. `settle` closes the
- * reads of these requests. The caller closes the read of a response that was passed to `transferSettlement`.
+ * Sends further requests after the request for a page has failed, to find the cause and to read the page in parts. `settle` closes the
+ * reads of these requests, except the read of a response that was passed to `transferSettlement`: the caller closes that one.
  */
 export class PageAttempts {
   readonly query: PageQuery;
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
   /**
-   * Logical time at which the investigation of the failed page began. The span of a response that is joined from several responses begins
+   * Logical time at which the investigation of the failed page began. The span of a joined response (several responses made one) begins
    * here.
    */
   readonly #begin: number;
@@ -195,7 +195,7 @@ export class PageAttempts {
 
   /**
    * Requests a single record outside the failed page, to test whether the API is available, and returns the response. If this request is
-   * given up, throws the error of the failed page, or this request's own error if that one is transient and the page's error is final.
+   * given up, throws the error of the failed page. Exception: if only the request's own error is transient, throws that one.
    */
   *probe(): Steps<Answer> {
     return (
@@ -290,8 +290,8 @@ export class PageAttempts {
   }
 
   /**
-   * Returns the properties that every page joined from several responses has: the `span` from before the first request until now, the `age`
-   * of the oldest response, and the `serverTime` and `elapsedMs` of the first response in `after`.
+   * Returns the properties of a page joined from several responses: a `span` from before the first request until now, the `age` of the
+   * oldest response, and the `serverTime` and `elapsedMs` of the first response in `after`.
    *
    * @param before Responses with the records before the gap or the cap.
    * @param after For a gap: responses with the records behind it. For a cap: the response for a page elsewhere in the list.

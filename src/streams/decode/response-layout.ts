@@ -158,17 +158,14 @@ const NO_PLACES = {
 } as const;
 
 /**
- * Returns the beginning of `path`, up to and including the first name that differs from `records` at the same depth: `['meta']` for the
- * path `['meta', 'total']` if `records` is `['data']`. Empty if no name differs.
+ * Returns `path` up to and including the first name in which it differs from `records`: `['meta']` for the path `['meta', 'total']` if
+ * `records` is `['data']`. Empty if there is no difference.
  */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
 }
 
-/**
- * Returns the value at a place in the body or the headers of a response. If it is missing, returns undefined, or an empty text for a
- * header.
- */
+/** Returns the value at a place in the body or the headers of a response; undefined if there is none, but `''` for a missing header. */
 function valueIn(body: JsonValue, headers: Headers, place?: Place): JsonValue | undefined {
   if (place === undefined) return undefined;
   if (typeof place === 'string') return valueAt(body, pointerNames(place));
@@ -244,7 +241,7 @@ const MAX_NAMED = 8;
 /** Form of the member names that an error message may quote. A name of another form may be data, such as the key of a record. */
 const FIELD_NAME = /^[a-z_][\w-]{0,39}$/i;
 
-/** Returns the names and kinds of the members of the value at JSON Pointer `place`, as the end of a sentence about the response. */
+/** Describes the value at JSON Pointer `place` by names and kinds of its members, such as `has /data (object) and /ok`. */
 function membersOf(value: JsonValue, place: string): string {
   if (!isJsonObject(value))
     return `is ${Array.isArray(value) ? 'an ' : ''}${kindOf(value) ?? 'a single value'}`;

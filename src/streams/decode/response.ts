@@ -27,11 +27,11 @@ export interface Answer {
   /** Number of records in the list; undefined if the response states no plausible number. */
   readonly total: number | undefined;
   /**
-   * Whether another page follows, as the response says. If it does not say: true if the page has records, and more are left up to the total
-   * or the total is unknown.
+   * Whether another page follows, as the response says. If it does not say: false if the page is empty or reaches the total, otherwise
+   * true.
    */
   readonly hasNext: boolean;
-  /** Cursor (paging `cursor`) or address (paging `link`) of the next page. Undefined if the response has none, and with other paging. */
+  /** Cursor (paging `cursor`) or address (paging `link`) of the next page. Undefined if there is none, or with any other paging. */
   readonly next?: string | undefined;
   /**
    * Set if a single record was requested and the response says that it does not exist, by a status that the description lists in `gone`
@@ -69,7 +69,7 @@ export interface DecodedPage extends Pick<
 /** Waits for the quota (`limit`), then requests one page. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** Returns a copy of the response with the given `total`. The records of the copy, too, are created only on access. */
+/** Returns a copy of the response with the given `total`. Like the original, the copy creates its records only on access. */
 export function withTotal(answer: Answer, total: number | undefined): Answer {
   const members = Object.getOwnPropertyDescriptors(answer);
   return Object.defineProperties({} as Answer, {

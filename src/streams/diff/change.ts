@@ -20,8 +20,7 @@ export interface Change {
   /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
   /**
-   * `before` and `after` as the image codec encodes them; in the service, this is Avro without a header. An image is null if its record is
-   * null.
+   * `before` and `after` as the image codec encodes them; null for a record that is null. In the service, this is Avro without a header.
    */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
@@ -33,8 +32,8 @@ export interface Change {
 }
 
 /**
- * Hides the personal fields in a change. An image that was stored before a field was configured as personal still contains the field. It is
- * the `before` of a change or, if a stored record is published again, both `before` and `after`.
+ * Hides the personal fields in `before` and `after` of a change. Either may come from an image that was stored before a field was
+ * configured as personal, and still contains that field.
  */
 export function withHiddenFields(
   change: Change,

@@ -12,8 +12,8 @@ export interface ReplacedImage {
 }
 
 /**
- * A record that was read and has to be published, unless it has to be confirmed first: it differs from its published image, or has no
- * published image yet.
+ * A record that was read and differs from its published image, or has no published image yet. It is published, unless it has to be
+ * confirmed first.
  */
 export interface Sighting {
   readonly key: string;
@@ -33,13 +33,13 @@ export interface Sighting {
 export interface Unconfirmed {
   readonly key: string;
   /**
-   * Time, on the local clock in epoch ms, from which a second read can confirm the record: its response must show the list as it was at
-   * this time or later.
+   * Time from which a second read can confirm the record, in epoch ms on the local clock. The content of that read's response must have
+   * been produced at this time or later.
    */
   readonly from: number;
   /**
-   * Whether this response begins a wait because it may show an earlier state than the published one. False for later responses during the
-   * same wait, and if the record has to be confirmed only because the process has just started.
+   * Whether this response begins a wait because it may show an earlier state than the published one. False if the record already waits, or
+   * has to be confirmed only because the process has just started.
    */
   readonly isReversion: boolean;
 }
@@ -115,7 +115,7 @@ const MAX_IMAGES = 4;
  * - Its modification time is earlier than that of its image.
  * - Its modification time is equal or missing, and the response is stale (`isStale`) or shows an image that was replaced less than
  *   `MAX_LAG_MS` before the response was produced.
- * - Its deletion was published. Exempt is a record whose modification time is later than the one that it had before the deletion.
+ * - Its deletion was published, and its modification time is not later than before the deletion.
  *
  * Until `MAX_LAG_MS` after the start, records that an earlier process may have replaced or deleted have to be confirmed too. The state is
  * held in memory while the process owns the task.
@@ -126,8 +126,8 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * Modification times of deleted records by key, in epoch ms, the oldest deletion first; null for a record without one. The entry stays
-   * when the record is published again, because the transaction with that event may fail.
+   * Modification time of each deleted record, in epoch ms, by key; null if the record had none. The oldest deletion comes first. An entry
+   * stays when the record is published again, because the transaction with that event may fail.
    */
   readonly #deleted = new Map<string, number | null>();
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
@@ -186,8 +186,8 @@ export class Confirmations {
    * Remembers an image that a published change has replaced, so that the image is recognized if a lagging replica still shows it. To be
    * called for each published change of a record.
    *
-   * @param replaced The image that was published before. Undefined if there was none, or if the new image has a later modification time, by
-   * which an old response is recognized.
+   * @param replaced The image that was published before. Undefined if there was none, or if the new image has a later modification time:
+   * then an old response is recognized by its time.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;

@@ -163,8 +163,8 @@ class PageDiff {
   readonly #codec: ImageCodec;
   readonly #decoding: DecodingOptions;
   /**
-   * Span of the read, for which `newest` remembers the content of the response. Undefined if the caller states no span, or if the response
-   * is stale: its content is older than the read.
+   * Span under which `newest` remembers the records of this response. Undefined if the caller states none, or if the response is stale: its
+   * content is then older than the read.
    */
   readonly #span: Span | undefined;
   /** The records that wait for a second read; undefined if there are none, or if the age of the response is unknown. */
@@ -184,7 +184,7 @@ class PageDiff {
     this.inRuns = runs.reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Adds the runs of the response, whose records all equal their images. */
+  /** Passes on the keys of the response's runs, whose records all equal their images, to `newest` and `confirmations`. */
   addRuns(): void {
     const { runs = [], age } = this.#read;
     if (this.#span && this.inRuns > 0) {

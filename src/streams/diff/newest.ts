@@ -22,8 +22,8 @@ interface SeenContent {
 }
 
 /**
- * Number of calls of `saw` between two cleanups of `#seen`, which remove the entries that no open read can overlap any more. If the number
- * is too small, cleanups take time; if it is too large, more memory is needed.
+ * Number of calls of `saw` between two cleanups of `#seen`. A cleanup removes the entries that no open read can overlap any more. If the
+ * number is too small, cleanups take time; if it is too large, more memory is needed.
  */
 const SWEEP_EVERY = 1_000;
 
@@ -51,8 +51,8 @@ export class NewestReads {
   }
 
   /**
-   * Decides whether the content of `key` that a read showed, which is not the known content, is newer than the known one. `updatedAt`: its
-   * modification time in epoch ms; null if it has none.
+   * Returns whether the content of `key` that the read `span` showed is newer or older than the known content. Only for content that
+   * differs from the known one. `updatedAt`: modification time of the shown content in epoch ms; null if it has none.
    */
   judge(key: string, span: Span, updatedAt: number | null): Verdict {
     this.#enterAll();
@@ -100,8 +100,8 @@ export class NewestReads {
   }
 
   /**
-   * Adds the records that `sawAll` has stored in `#waiting` to `#seen`. Must run before `#seen` is read, and before an entry of `#seen` is
-   * replaced because a record's content is new.
+   * Adds the records that `sawAll` has stored in `#waiting` to `#seen`. Must run before `judge` uses `#seen`, and before `saw` stores new
+   * content of a record there.
    */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
