@@ -23,8 +23,8 @@ export interface StatusChange {
   /** New status; null if the object was removed, or the field is not set any more. */
   readonly to: string | null;
   /**
-   * Time of the status change, in epoch ms: from the field that the API's description names for it, otherwise the modification time of the
-   * record. Null if the API sent no valid time.
+   * Time of the status change, in epoch ms: from the object's time field that the API's description names, or else the modification time of
+   * the record. Null if neither is valid.
    */
   readonly changedAt: number | null;
 }
@@ -39,9 +39,9 @@ export interface KeyedStatusChange {
 export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'>;
 
 /**
- * Returns the status changes in a change of a record: one for each status field that differs, in the record itself or in an object in it
- * that has a status. A created record has one for each status field that is set; an event of the initial snapshot (`r`) and a deletion
- * (`d`) have none. Array elements are matched by identity, so a reordered array causes no change.
+ * Returns the status changes in a change of a record: one for each status field that differs. The field may be in the record itself or in
+ * an object in it. A created record has one for each status field that is set; an event of the initial snapshot (`r`) and a deletion (`d`)
+ * have none. Array elements are matched by identity, so a reordered array causes no change.
  *
  * @param times Notation of the times in records. Default: ISO 8601.
  */
@@ -120,8 +120,8 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
 }
 
 /**
- * Returns the time that the changed object states for a status change, in epoch ms; null if it states no valid time. A time of creation
- * (`isTimeOfNew`) counts only if the object is new.
+ * Returns the time of a status change, in epoch ms, from the object's time field. Null if that field has no valid time, or is a time of
+ * creation (`isTimeOfNew`) and the object is not new.
  */
 function ownTime(
   { time, isTimeOfNew }: StatusTableSubject,

@@ -26,7 +26,7 @@ export interface BackoffOptions {
 /** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
-  /** Number of failed attempts since the stream last emitted a value, including this one. */
+  /** Number of consecutive failed attempts up to and including this one, without a value in between. */
   readonly count: number;
   /** Length of the pause before the next attempt, in ms. */
   readonly delayMs: number;
@@ -36,12 +36,12 @@ export interface Retry {
 export const RETRY_AFTER = 'retryAfterMs';
 
 /**
- * Creates an operator that retries a stream after a retryable error: it resubscribes after a pause. Other errors are emitted at once.
- * Retries do not end unless `retries` is set.
+ * Creates an operator that retries a stream after a retryable error: it resubscribes after a pause. Other errors are emitted at once. The
+ * number of retries is unlimited unless `retries` is set.
  *
  * The pause is the one that the server requested, if any. Otherwise it is a random fraction of an upper bound ("full jitter"). The bound
- * doubles with each attempt, up to `maxMs`, and is the first one again once the stream emits a value. The first retry after a refused token
- * (`TOKEN_REJECTED`) has no pause, unless the error requests one.
+ * begins at `firstMs` and doubles with each attempt, up to `maxMs`. It begins again once the stream emits a value. The first retry after a
+ * refused token (`TOKEN_REJECTED`) has no pause, unless the error requests one.
  *
  * `canPass` decides which errors are retryable. By default these are:
  *

@@ -9,7 +9,7 @@ type Answer = Pick<HttpResponse, 'status' | 'headers' | 'date' | 'retryAfterMs'>
 
 /** How the responses to a request are interpreted (`rules`), and a callback for each request (`onSend`). */
 export interface AnswerOptions {
-  /** Meanings of statuses and headers that the description states. Default the built-in ones. */
+  /** Meanings of statuses and quota headers, as the API's description states them. Default: the built-in meanings. */
   readonly rules?: AnswerRules;
   /**
    * Called when a request is sent. Returns a function that is called when that request ends: with its response, or with undefined if it
@@ -49,7 +49,7 @@ export class AnswerRules {
     };
   }
 
-  /** Returns the meaning that the description gives to a status; `quota` for 429 if it gives none. Undefined: the built-in meaning. */
+  /** Returns the meaning that the description gives to a status. Default: `quota` for 429, otherwise undefined (the built-in meaning). */
   meaningOf(status: number): DescribedStatus['meaning'] {
     return this.#errors[status] ?? (status === 429 ? 'quota' : undefined);
   }

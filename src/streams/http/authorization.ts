@@ -10,8 +10,8 @@ import type { Variables } from '../../description/template.ts';
 import type { PlannedRequest } from './request-plan.ts';
 
 /**
- * Returns the request with its credentials: those that the description states (`token` is then ignored), otherwise `token` as a bearer
- * token. With `auth: none`, returns the request as it is.
+ * Returns the request with credentials: the static ones in the description (`token` is then ignored), or else `token` as a bearer token.
+ * With `auth: none`, the request is returned unchanged.
  */
 export type Authorize = (
   request: PlannedRequest,
@@ -47,8 +47,8 @@ function withHeader(request: PlannedRequest, name: string, value: string): Plann
 }
 
 /**
- * Returns the request with a query parameter set. A parameter that the URL does not have yet is appended to the query string as it is, to
- * preserve the percent-encoding of the other parameters.
+ * Returns the request with a query parameter set. A new parameter is appended to the existing query string, to preserve the
+ * percent-encoding of the other parameters.
  */
 function withParameter(request: PlannedRequest, name: string, value: string): PlannedRequest {
   const url = new URL(request.url);
@@ -59,8 +59,8 @@ function withParameter(request: PlannedRequest, name: string, value: string): Pl
 }
 
 /**
- * Returns a function that removes the credential from the address of a next page: some APIs repeat all parameters of the request in it, and
- * the address is stored and logged. Undefined if no credential is sent in the query.
+ * Returns a function that removes the credential from the address of a next page. Some APIs repeat the credential there, and such addresses
+ * are stored and logged. Returns undefined if no credential is sent in the query.
  */
 export function credentialRemover(
   auth: ApiDescription['auth'],
@@ -79,8 +79,8 @@ export function credentialRemover(
  * Returns the error for credentials that the API refused.
  *
  * @param who Server that refused, such as `the login at https://api.example/login`.
- * @param options.context Context of the error. Its `canPass` is true if the API has accepted the credentials before; the request is then
- * retried.
+ * @param options.context Context of the error. Its `canPass` has to be true if the API accepted the credentials before: the error is then
+ * retryable.
  */
 export function rejection(
   who: string,

@@ -15,7 +15,7 @@ const decompress = {
 
 /**
  * Decompresses a body. Gzip and zlib are recognised by their first bytes, because `Content-Encoding` is often wrong. Brotli and raw deflate
- * are tried only where the header declares them. Any other body is returned unchanged.
+ * are tried only where the header declares them. Any other body except zstd is returned unchanged.
  *
  * @param declared The `Content-Encoding` header; several codings are separated by commas.
  * @param maxBytes Maximum size of the decompressed body, in bytes.
@@ -57,7 +57,7 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
 }
 
 /**
- * Decompresses a body as brotli or deflate. Returns undefined if that fails and the body is plain text: the `Content-Encoding` header is
+ * Decompresses a body as brotli or deflate. Returns undefined for plain text that can't be decompressed: the `Content-Encoding` header is
  * then wrong. Other failures, and too large a result, are thrown.
  */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
@@ -70,10 +70,7 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/**
- * Decompresses gzip. If other bytes follow the gzip data, which zlib refuses, the result is the content of the complete gzip members before
- * those bytes.
- */
+/** Decompresses gzip. If zlib refuses the bytes after one or more complete gzip members, the content of these members is returned. */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -120,10 +117,7 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
-/**
- * Flag in the header of a gzip member (RFC 1952, section 2.3.1): the header ends with a checksum. `FLAG_EXTRA`, `FLAG_NAME` and
- * `FLAG_COMMENT` say that the header contains an extra field, a file name, or a comment.
- */
+/** Flag of a gzip member (RFC 1952, section 2.3.1): the member's header ends with a checksum. */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;

@@ -46,8 +46,8 @@ export interface HttpResponse {
   /** The `Age` header in ms; undefined if it is missing, malformed or more than 7 days. */
   readonly ageMs: number | undefined;
   /**
-   * The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed, or is a date and the `Date` header is
-   * missing.
+   * The `Retry-After` header in ms, 10 minutes at most. Undefined if it is missing or malformed, or if it is a date but the `Date` header
+   * is missing.
    */
   readonly retryAfterMs: number | undefined;
   /**
@@ -169,8 +169,8 @@ async function decodedResponse(
 }
 
 /**
- * Returns a response body in UTF-8. `sent` is the body as received, `plain` the same after decompression. The memory of `sent` is released
- * at once if the returned body does not use it, otherwise by `giveBack` of the returned body.
+ * Returns a response body in UTF-8, made from `plain`, the decompressed bytes of `sent`. If the returned body shares the memory of `sent`,
+ * its `giveBack` releases that memory. Otherwise the memory is released at once.
  */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);
@@ -273,7 +273,7 @@ export function blockedError(
   );
 }
 
-/** Whether the body is JSON. All responses of the API itself are. */
+/** Whether the body is JSON, as all responses of the API itself are. */
 export function isJson(answer: Pick<HttpResponse, 'text'>): boolean {
   try {
     JSON.parse(answer.text);
@@ -326,10 +326,10 @@ function cacheAge(age: string | undefined): number | undefined {
 }
 
 /**
- * Parses a `Retry-After` header (seconds, with or without decimals, or a date) to a delay in ms, from 0 to 10 minutes. Undefined if
- * malformed.
+ * Converts a `Retry-After` header (a number of seconds, or a date) to a delay in ms, from 0 to 10 minutes. Undefined if the header is
+ * malformed, or is a date and `date` is undefined.
  *
- * @param date `Date` header of the same response, in epoch ms, to compute the delay until a date. Undefined: a date counts as malformed.
+ * @param date `Date` header of the same response, in epoch ms: the delay until a date is counted from it.
  */
 export function retryAfterOf(retryAfter: string, date: number | undefined): number | undefined {
   if (/^\d+(?:\.\d+)?$/.test(retryAfter)) return boundedWait(Number(retryAfter) * 1_000);

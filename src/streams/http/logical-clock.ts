@@ -14,7 +14,7 @@ export class LogicalClock {
   readonly #held = new Map<number, 'open' | 'settled'>();
   readonly #onIdle: (() => void)[] = [];
 
-  /** Registers that a request is about to be sent. Returns the number of the read's begin, by which the other methods identify the read. */
+  /** Registers a read whose request is about to be sent. Returns the logical time of its begin, which identifies the read. */
   begin(): number {
     this.#open.add(++this.#newest);
     return this.#newest;

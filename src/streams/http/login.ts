@@ -40,8 +40,8 @@ export interface LoginOptions {
   /** Stores the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory, until the process ends. */
   readonly refreshTokens?: RefreshTokens;
   /**
-   * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway
-   * refuses valid API keys, too. Default 600,000. With 0 one refusal is enough.
+   * How long, in ms, a previously accepted API key must be refused without interruption before it counts as wrong. Shorter refusals may
+   * come from a failing gateway. Default 600,000. With 0 one refusal is enough.
    */
   readonly keyPatienceMs?: number;
   /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
@@ -65,13 +65,13 @@ export interface RefreshTokens {
   /**
    * Returns the refresh token to send: the newest one, or `first` if none has replaced it.
    *
-   * @param first The refresh token of the settings. A newer token is used only if it was issued, directly or indirectly, for this one.
+   * @param first The refresh token of the settings. A newer token is returned only if it replaced this one, directly or through others.
    * @throws CellarstreamError `STATE_FOLDER` if the token can't be read, or another process is renewing it.
    */
   begin(first: string): string;
   /**
-   * Stores the newest refresh token, which replaces all others.
-   * @throws CellarstreamError `STATE_FOLDER` if that fails. Later calls of `begin` return the token nevertheless.
+   * Stores a new refresh token, which replaces all others.
+   * @throws CellarstreamError `STATE_FOLDER` if it can't be stored. Even then, later calls of `begin` return the new token.
    */
   replace(token: string): void;
   /** Releases the lock that `begin` acquired, so that another process may renew the token. */
@@ -97,7 +97,7 @@ export const KEY_PATIENCE_MS = 600_000;
  *   between.
  * - `API_STATUS` for other final statuses.
  *
- * @throws RangeError if the description has no login, or a variable of its path has no value.
+ * @throws RangeError if the description has no login, or the login's address lacks the value of a variable or is not valid.
  */
 export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Observable<Token> {
   const { limit, scheduler = asyncScheduler, random } = options;
@@ -248,18 +248,18 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms; it does not apply to `expires_in` of OAuth 2. If a shorter lifetime is computed from
- * `exp`, clocks probably disagree; if the response states it, it is probably in another unit.
+ * Shortest plausible lifetime of a token, in ms. If a lifetime from `exp` is shorter, clocks probably disagree. If one that the response
+ * states is shorter, it is probably in another unit. `expires_in` of OAuth 2 is not checked.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
- * Shortest usable lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` is ignored, as a token with such a lifetime may
- * have expired when a request arrives.
+ * Shortest usable lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` is not taken for the lifetime: the token might
+ * expire before a request arrives.
  */
 const LEAST_USABLE_MS = 2_000;
 /**
- * Longest token lifetime that is accepted from a login response, in ms. A longer one is shortened to it, read in another unit, or ignored.
- * The default in the API's description may be longer.
+ * Longest token lifetime that is accepted from a login response, in ms. A longer one from `exp` or `expires_in` is shortened to it. A
+ * longer one from another field is read in another unit, or ignored.
  */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
 /** Units of lifetimes in descriptions, in ms. */

@@ -4,13 +4,13 @@ import type { ListDescription } from '../../description/description.ts';
 export interface PagePlace {
   readonly offset: number;
   readonly pageSize: number;
-  /** Value sent in place of the list offset (see `ListQuery`). Undefined for the first page, and in a list that is paged by offset. */
+  /** Start of the page if the list is not paged by offset, such as a key or an address. Undefined for the first page. */
   readonly cursor?: string;
 }
 
 /** List offset and page size of the page that follows another one. */
 export interface NextPlace extends PagePlace {
-  /** Whether the page cannot overlap the previous one. It then has no anchor (a record read before by which two pages are joined). */
+  /** Whether the page cannot overlap the previous one. It then has no anchor (a record by which two pages are joined). */
   readonly isBlind: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface SeenPage {
   /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Page size that the response states, if it states one. The whole object is undefined if nothing is known about the response. */
+  /** Statements of the response about its page, such as the page size. Undefined if nothing is known about the response. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
@@ -71,7 +71,7 @@ export class PagePlan {
   /** Whether pages are requested by their number, so that each begins at a multiple of its size. */
   readonly #isNumbered: boolean;
   #isHalf = false;
-  /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
+  /** Smallest page size that the server serves, learned from pages with more records than requested; 1 if unknown. */
   #least = 1;
   /**
    * Largest page size that the server serves; Infinity if unknown. Learned from pages that had fewer records than requested, although other
@@ -130,8 +130,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page size to request: `wanted`, or less if larger pages have failed, or if the list is read in whole pages
-   * ({@link PagePlan}) and the server's largest ones are smaller.
+   * Returns the page size to request: `wanted`, or less if large pages have failed. While the list is read in whole pages
+   * ({@link PagePlan}), the result is at most the largest size that the server serves.
    */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;
@@ -147,8 +147,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns a whole page (one that begins at a multiple of its size) for the list offset `offset`. It begins at `offset` or as close before
-   * it as a size of at most `wanted` records allows. After {@link PagePlan.foundStuck} it begins at a multiple of half its size instead.
+   * Returns the whole page (one that begins at a multiple of its size) that begins at `offset`, or else as close before it as possible. Its
+   * size is at most `wanted`. After {@link PagePlan.foundStuck} it begins at a multiple of half its size instead.
    */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
@@ -234,8 +234,8 @@ export class PagePlan {
   }
 
   /**
-   * Updates the plan from a received page: the page sizes that the server serves, the cap (removed if the page has records beyond it), and
-   * a reduced page size (increased again after enough received pages).
+   * Updates the plan from a received page. The page shows which page sizes the server serves. A page with records beyond the cap removes
+   * the cap. After enough received pages, a reduced page size is increased.
    */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
@@ -284,8 +284,8 @@ export class PagePlan {
   }
 
   /**
-   * Returns a whole page (one whose list offset is a multiple of its size) with at least `back` records before list offset `end`. It has as
-   * many records as possible after `end`, at least one. Its size is at most `limit`. Undefined if no size makes that possible.
+   * Returns a whole page (one whose list offset is a multiple of its size) of at most `limit` records. It begins at least `back` records
+   * before the list offset `end`, and ends as far beyond `end` as possible. Undefined if no such page ends beyond `end`.
    */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;

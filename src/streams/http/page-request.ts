@@ -45,13 +45,13 @@ export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'>
 /** Decides when to give up a page whose content or size may be the cause of failures. */
 export interface PagePatience {
   /**
-   * Called with each retryable error of the request, and with the error of a response that is not a page. If it returns true, the page is
-   * not retried and the request errors with that error.
+   * Whether the page is given up after an error, and so not retried. Called with each retryable error of the request, and with the error of
+   * a response that is not a page.
    */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
-   * Whether the page, and not the token, may be the cause of an error. Called for statuses that are neither retryable nor a refusal of the
-   * token (401, 403). If true, the error is not reported to the token source.
+   * Whether the page, and not the token, may be the cause of an error. If true, the error is not reported to the token source. Called for
+   * non-retryable statuses other than a refusal of the token (401, 403).
    */
   readonly isOfPage: (error: unknown) => boolean;
 }
@@ -90,18 +90,18 @@ export interface PageRequestOptions extends RequestPlanOptions {
  *
  * The token:
  *
- * - It is taken after the wait for the quota, so that it is fresh. If there is none, the request gives up its start (the moment granted by
- *   the quota), waits for a token, and then for the quota again.
+ * - It is taken after the wait for the quota, so that it is fresh. If there is none by then, the request waits for a token, and then for
+ *   the quota again.
  * - Every outcome that shows something about the token is reported to the token source. The token source decides when the token is renewed,
  *   and when a request is retried after a refusal of its token (such as 401 or 403).
  * - If the list refuses one new token after the other, the request errors with `API_STATUS`. Other lists continue with the token.
- * - Another non-retryable status is usually final only once a fresh token has brought the same status.
+ * - After any other non-retryable status, the request is usually retried with a fresh token before it fails.
  *
  * How requests count against the quota:
  *
  * - A request is in flight until its response is complete. The page is decoded after that.
- * - A refused request (429 or any other refusal) counts for one window, which begins `lateMs` after the response arrived. Exempt are
- *   statuses that the description calls `free`.
+ * - A refused request (429 or any other refusal) counts for one window, which begins `lateMs` after the response arrived. Statuses that the
+ *   description calls `free` do not count.
  * - A request that was given up counts for one window, which begins `lateMs` after it was given up (`quota/token-bucket.ts`).
  */
 export function pageRequest(
@@ -115,10 +115,7 @@ export function pageRequest(
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
 
-  /**
-   * Returns the error to throw for a response that is not a page, after it has reported to the token source what the response shows about
-   * the token.
-   */
+  /** Reports to the token source what a response that is not a page shows about the token. Returns the error to throw for the response. */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,

@@ -14,9 +14,9 @@ export interface ListQuery {
   /** Number of records per page. */
   readonly pageSize?: number;
   /**
-   * Start of the requested page in a list that is not paged by offset; undefined for the first page. For paging `link`, it is the address
-   * of the page. For pages whose size the request does not state, it is the number of the page. Otherwise it is the value of the variable
-   * `{after}` or `{cursor}` in the list's description.
+   * Start of the requested page in a list that is not paged by offset; undefined for the first page. It is the address of the page (paging
+   * `link`), the number of the page (if requests do not state a page size), or the value of the variable `{after}` or `{cursor}` in the
+   * list's description.
    */
   readonly cursor?: string;
   /** Begin of the window of modification dates, in the API's notation of dates. If undefined, the request has no window. */
@@ -29,7 +29,7 @@ export interface ListQuery {
   readonly isTotal?: true;
 }
 
-/** Options of `RequestPlan`: base URL and description from which the requests of one list are made, and values of parameters. */
+/** Options of `RequestPlan`: base URL, description of the list, and headers and parameter values for its requests. */
 export interface RequestPlanOptions {
   /** Base URL of the API, such as `https://api.example`. The paths of the description are appended to it. */
   readonly baseUrl: URL;
@@ -46,8 +46,8 @@ export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'bo
 }
 
 /**
- * Values for the page variables in {@link RequestPlan.url}: each variable is replaced by its own name (`{offset}` by `offset`). That URL is
- * shown in messages, but never requested.
+ * Values of the page variables in {@link RequestPlan.url}, which is shown in messages and never requested. Each variable gets its own name
+ * as its value: `{offset}` becomes `offset`.
  */
 const NO_PAGE: Variables = Object.fromEntries(
   ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
@@ -74,8 +74,8 @@ export class RequestPlan {
    * Returns the request for a page of the list, for a single record if the query has `key`, or for the total alone if the query has
    * `isTotal` and the list has a separate request for it.
    *
-   * @throws RangeError if the list has no single reads but the query has a key, a variable of the path has no value, or a page that is
-   * requested by its number does not begin at a multiple of its size.
+   * @throws RangeError for a key if the list has no single reads, for a path variable without a value, and for a page that is requested by
+   * its number but does not begin at a multiple of its size.
    * @throws CellarstreamError `API_STATUS` if the address of the next page has another origin than the base URL.
    */
   requestOf({ offset, pageSize, cursor, from, to, key, isTotal }: ListQuery): PlannedRequest {
@@ -124,7 +124,7 @@ export class RequestPlan {
   /**
    * Returns the URL of the next page. `address` is the address from the response: absolute, or relative to the list's address.
    *
-   * @throws CellarstreamError `API_STATUS` if the URL has another origin than the list.
+   * @throws CellarstreamError `API_STATUS` if the URL is not valid, or has another origin than the list.
    */
   #linked(address: string): URL {
     const { origin, href } = addressOf(this.#baseUrl, this.list.path, this.#parameters);

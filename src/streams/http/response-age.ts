@@ -3,21 +3,21 @@ export interface AnswerAge {
   /** Earliest time at which the server can have read the response's content from its database, in ms on the local clock. */
   readonly asOf: number;
   /**
-   * Upper bound of how old the content already was when the request was sent, in ms, according to response headers; 0 if the response does
-   * not come from a cache.
+   * Upper bound of the content's age when the request was sent, in ms, according to response headers; 0 if the response does not come from
+   * a cache.
    */
   readonly staleMs: number;
 }
 
 /**
  * Longest lag that a read replica is assumed to have, in ms. If it is too small, a lagging replica causes false events. If it is too large,
- * a record that really went back to an earlier state is published that much later.
+ * a record that really went back to an earlier state is published late.
  */
 export const MAX_LAG_MS = 10_000;
 
 /**
- * Whether the content of a response is older than the lag of a database replica can be ({@link MAX_LAG_MS}), so that the response comes
- * from a cache. False if the age is unknown.
+ * Whether a response is too old to come from a lagging database replica ({@link MAX_LAG_MS}), and so comes from a cache. False if its age
+ * is unknown.
  */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
@@ -44,8 +44,8 @@ export interface DatedAnswer {
   /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
   /**
-   * Address of the request, by which responses are compared to detect copies from a cache. Undefined (the default) if the request is not
-   * repeated, such as one for a date window.
+   * Address of the request. Responses to the same address are compared to detect copies from a cache. Undefined (the default) if the
+   * request is not repeated, such as one for a date window.
    */
   readonly address?: string | undefined;
 }
@@ -57,14 +57,13 @@ const DATE_STEP_MS = 1_000;
  */
 const MAX_CLOCKS = 4;
 /**
- * Largest difference, in ms, between two measurements of how far a server clock is ahead that are still taken for the same clock. If it is
- * too small, one slow clock counts as several. If it is too large, several slow clocks count as one.
+ * Maximum difference, in ms, between two measurements of one server clock (how far it is ahead of the local clock). If it is too small, one
+ * slow clock counts as several. If it is too large, several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
- * Minimum time, in ms, for which a `Date` header has to be behind by the same amount until a slow server clock, and not a cache, is taken
- * for the cause. If it is too small, a cached page counts as fresh. If it is too large, responses of a server with a slow clock count as
- * cached for longer.
+ * How long, in ms, `Date` headers must be behind by the same amount before a slow server clock is assumed, and not a cache. If it is too
+ * small, a cached page counts as fresh. If it is too large, responses of a server with a slow clock count as cached for longer.
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
@@ -80,20 +79,20 @@ const MAX_ADDRESSES = 1_000;
  * - A response comes from a cache if it has the same `Date` as an earlier response to an identical request, and was requested more than a
  *   second after that response had arrived.
  * - A `Date` that is behind the `Date` of other responses shows a cached response or a slow server clock. A slow clock stays behind by a
- *   constant amount: it is recognised after 30 s and five responses, and responses with it stop counting as stale.
+ *   constant amount. It is recognised after 30 s and five responses; its responses do not count as stale any more.
  */
 export class AnswerAges {
   /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms; negative if it is behind. */
   #ahead = -Infinity;
   /**
-   * Possible slow server clocks (or caches), the least recently seen first. `ahead`: upper bound of how far the clock is ahead
-   * of the local clock, in ms; negative if it is behind. `since`: when the request for the first response with this clock was sent, in ms
-   * on the local clock. `answers`: number of responses with this clock.
+   * Suspected slow server clocks, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of the local clock, in
+   * ms; negative if it is behind. `since`: when the request for the first response with this clock was sent, in ms on the local clock.
+   * `answers`: number of responses with this clock.
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * A response for each request address: the first one with the same `Date` header as the newest response to that address. The newest may
-   * be a copy of the first from a cache. The least recently requested address comes first.
+   * For each request address, the response that first showed the current `Date` header. Later responses with the same `Date` may be copies
+   * of it from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 

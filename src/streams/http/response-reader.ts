@@ -54,8 +54,8 @@ const MAX_PREALLOCATED_BYTES = 4 * 2 ** 20;
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Collects one response. It implements the handler methods of undici 6, which undici 7 accepts as well. Newer methods do not work with the
- * undici bundled with Node, which is the global dispatcher if `fetch` was called before the undici package was loaded.
+ * Collects one response by the handler methods of undici 6, which undici 7 accepts as well. Newer methods would fail with the undici that
+ * is bundled with Node. That one is the global dispatcher if `fetch` was called before the undici package was loaded.
  */
 class Reader implements Dispatcher.DispatchHandler {
   readonly #options: ReadOptions;
@@ -186,8 +186,8 @@ export function sharedReads(): OnReadOpts {
 }
 
 /**
- * Whether the first chunk of a response contains all of its headers, with a final status (not 1xx). Otherwise all chunks of the response
- * are copied: until the headers are complete, undici refers to parts of them in the buffer that all sockets share.
+ * Whether the first chunk of a response contains all of its headers, with a final status (not 1xx). If not, all chunks of the response are
+ * copied: undici refers to parts of incomplete headers in the buffer that all sockets share.
  */
 function beginsWithHead(read: Buffer): boolean {
   const status = read.toString('latin1', 0, STATUS_CHARS);

@@ -1,6 +1,6 @@
 /**
- * Assumed maximum, in ms, of how far the clock that sets modification times (stamps) is behind the clock of the `Date` header. If it is too
- * small, changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
+ * Largest assumed lag, in ms, of the clock that sets modification times (stamps) behind the clock of the `Date` header. If it is too small,
+ * changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
 /**
@@ -16,8 +16,8 @@ export const DST_MS = 3_600_000;
  */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 /**
- * How far the modification time of a record that has just changed may be behind the server's `Date` header, in ms: the lag of a slow clock,
- * plus a day, as some APIs truncate modification times to the day.
+ * How far the modification time of a record that has just changed may be behind the server's `Date` header, in ms: 15 minutes for a slow
+ * clock, plus a day, as some APIs truncate modification times to the day.
  */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
@@ -28,8 +28,8 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * A poll window begins at the earlier of `Date` and the newest stamp seen, so that no change is missed whichever clock is ahead. Rules:
  *
  * - A stamp later than `Date` is ignored until `Date` has passed it.
- * - A window begins at the earliest 15 minutes plus the resolution of stamps before `Date`. Otherwise, while nothing changes, every poll
- *   would read the most recently changed records again.
+ * - A window begins at most 15 minutes plus the resolution of stamps before `Date`. Without this limit, every poll would read the most
+ *   recently changed records again while nothing changes.
  * - Before the first stamp the window does not advance: `Date` says nothing about the clock of stamps.
  *
  * Stamps may be local times, hours behind UTC. Therefore the smallest lag of a stamp behind `Date` is measured. If it is more than 15
@@ -74,7 +74,7 @@ export class ServerClock {
   }
 
   /**
-   * Returns the time at which the next poll window begins, in epoch ms, before the result of {@link ServerClock.takeReach} is subtracted.
+   * Returns the begin of the next poll window, in epoch ms; the caller has to subtract the result of {@link ServerClock.takeReach}.
    * Undefined if the window must not advance. Call it after `tell` was called for the first response of the current scan.
    *
    * @param newest Result of `newest()` at the start of the current scan.
@@ -122,8 +122,8 @@ export class ServerClock {
   }
 
   /**
-   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache: that page lacks the changes of
-   * the last `ms`.
+   * Makes the next poll window begin `ms` earlier, because another scan has read a page from a cache that lacks the changes of the last
+   * `ms`.
    */
   reachBack(ms: number): void {
     this.#reachMs = Math.max(this.#reachMs, ms);
@@ -148,8 +148,8 @@ export class ServerClock {
   /**
    * Updates the estimate of how far the stamps (modification times) of new changes are behind the `Date` header.
    *
-   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only those after `newest` and not after `Date` are used: these
-   * records were modified shortly before the response.
+   * @param updatedAt Stamps of the records on a page of a poll, in epoch ms. Only stamps later than `newest` and not later than `Date` are
+   * used: they show records that were modified shortly before the response.
    * @param newest Result of `newest()` at the start of the poll, in epoch ms.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void {
@@ -165,9 +165,9 @@ export class ServerClock {
   }
 
   /**
-   * Sets the offset of the API's date parameters: a request with the date `s + offsetMs` matches records with the stamp `s`. If it is
-   * negative, `offsetMs` minus one hour (for daylight saving) is added to every stamp, including those seen before; otherwise windows would
-   * begin too late.
+   * Sets the offset of the API's date parameters: a request with the date `s + offsetMs` matches records with the stamp `s`. A negative
+   * offset, minus one hour for daylight saving, is added to every stamp, including those seen before, so that windows do not begin too
+   * late.
    */
   shift(offsetMs: number): void {
     const before = this.#correctionMs;
@@ -180,8 +180,8 @@ export class ServerClock {
   }
 
   /**
-   * Time in ms, 0 or negative, that is added to each stamp so that poll windows do not begin too late: `#offsetMs` minus one hour (for
-   * daylight saving) if `#offsetMs` is negative, otherwise 0.
+   * Correction, in ms, that is added to each stamp so that poll windows do not begin too late: `#offsetMs` minus one hour (for daylight
+   * saving) if `#offsetMs` is negative, otherwise 0.
    */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
@@ -210,8 +210,8 @@ export class ServerClock {
   /**
    * Returns an estimate of how far stamps are behind UTC because they are local times, in ms. It is the larger of two values:
    *
-   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. `MAX_BEHIND_MS` or less counts
-   *   as 0, more than `MAX_ZONE_MS` as `MAX_ZONE_MS`.
+   * - The smallest lag of stamps behind `Date`, minus the offset of the date parameters if that is positive. A lag up to `MAX_BEHIND_MS`
+   *   counts as 0. The maximum is `MAX_ZONE_MS`.
    * - The size of the offset of the date parameters, if the offset is negative.
    *
    * @param reach Stamps whose lag is used. `far`: all stamps. `near`: those of new changes that polls have read.

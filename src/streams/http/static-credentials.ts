@@ -21,7 +21,7 @@ export interface StaticCredentialsOptions {
   readonly auth: ApiDescription['auth'];
   /** Returns the values of credentials and parameters, by the names of their variables. */
   readonly variables: () => Variables;
-  /** How long, in ms, credentials that worked before must be refused without interruption until they count as wrong. Default 600,000. */
+  /** How long, in ms, previously accepted credentials must be refused without interruption before they count as wrong. Default 600,000. */
   readonly keyPatienceMs?: number;
   /** Provides the clock. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;

@@ -10,7 +10,7 @@ export type TokenOutcome =
   | 'forbidden'
   /** A retryable failure that does not show whether the token is valid: a 5xx, a redirect, HTML, or a 200 without a page. */
   | 'failed'
-  /** A status, such as 400, 419 or 498, with which a retry with the same token would fail again. A retry with a new token may succeed. */
+  /** A status, such as 400, 419 or 498, that a retry with the same token would bring again. A retry with a new token may succeed. */
   | 'failed-for-good';
 
 /**
@@ -37,21 +37,20 @@ export interface TokenUse {
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
   /**
-   * Times of the previous attempt of the same query. Set only if both this attempt and the previous one failed, with the same token and the
-   * same status.
+   * Times of the previous attempt of the same query, if it failed with the same token and the same status as this one; otherwise undefined.
    */
   readonly lastTry?: RequestTimes | undefined;
 }
 
 interface RefusalState {
   /**
-   * Number of failures counted for the list since it last accepted the token. After a counted failure, the next one counts only if its
-   * request was sent at `retryAt` or later, so that failures of requests that were in flight together count once.
+   * Number of failures counted since the list last accepted the token. A failed request that was sent before `retryAt` is not counted, so
+   * that failures of requests that were in flight together count once.
    */
   readonly count: number;
   readonly newest: RequestTimes;
   /**
-   * Whether the refusals are due to the list and not to the token: the server accepted the token before and after one of the refusals (see
+   * Whether the list, and not the token, causes the refusals: the server accepted the token before and after one of them (see
    * `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
@@ -59,13 +58,13 @@ interface RefusalState {
   readonly retryAt: number;
 }
 
-/** Pause after a list's first refusal of a token until the token is tried again, in ms. Doubles with each further refusal, up to 30 s. */
+/** Pause before a token is tried again after its first refusal by a list, in ms. Doubles with each further refusal, up to 30 s. */
 export const FIRST_PAUSE_MS = 1_000;
-/** Longest pause until a refused token is tried again for a list, in ms. Too large: it is noticed late that the token is accepted again. */
+/** Longest pause before a refused token is tried again for a list, in ms. If it is too large, a token that is valid again is used late. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, failing queries of one kind (such as by date or by key) are not retried after such a query has failed although the token
- * was valid. If it is too short, each of many failing queries is retried. If it is too long, a token that stops working is noticed later.
+ * After a query has failed although the token was valid, failing queries of the same kind (such as by key) are not retried for this time,
+ * in ms. If it is too short, each of many failing queries is retried. If it is too long, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -89,7 +88,7 @@ export class TokenEvidence {
   readonly #troubles = new Map<string, RefusalState>();
   /**
    * When a query failed for good although the token was valid, in ms on the scheduler's clock, by name of list and kind of query
-   * ({@link TokenUse.list}). Further such failures within a minute do not change this time.
+   * ({@link TokenUse.list}). Another such failure replaces this time only after a minute.
    */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
@@ -110,9 +109,9 @@ export class TokenEvidence {
   /**
    * State of the token:
    *
-   * - `new`: no request with it has succeeded, and no refusal or other failure was recorded for it;
-   * - `young`: it has never worked, and a request with it has been refused or has failed, perhaps because the server's replicas do not know
-   *   it yet;
+   * - `new`: no success and no refusal was recorded for it;
+   * - `young`: a refusal, or a failure treated as one, was recorded for it, but no success. Perhaps the server's replicas do not know it
+   *   yet;
    * - `proven`: a list has responded with a page;
    * - `dead`: given up, because the server refuses it. A later success, or a login that returns the same token, ends this state.
    */
@@ -123,16 +122,16 @@ export class TokenEvidence {
   }
 
   /**
-   * Time of the first failure since a request with the token last succeeded, in ms; undefined if there was none. Counts only failures that
-   * may be due to the token.
+   * Time of the first failure since the token last worked, in ms; undefined if there was none. Only failures that the token may have caused
+   * count.
    */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }
 
   /**
-   * Whether the token is avoided at the time `now` (ms on the scheduler's clock): no request with it has succeeded yet, and the pause after
-   * its refusal by a list has not passed.
+   * Whether the token is to be avoided at the time `now` (ms on the scheduler's clock): it has never worked, and the pause after its
+   * refusal by a list is not over.
    */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;
@@ -149,7 +148,7 @@ export class TokenEvidence {
 
   /**
    * Whether the token has worked for another request that was sent after the given failed request. If the failed request is a retry
-   * (`lastTry`), it is enough that the other request was sent after the response to the previous attempt arrived.
+   * (`lastTry`), requests sent after the response to the previous attempt count, too.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
@@ -175,9 +174,9 @@ export class TokenEvidence {
    * Whether the token is probably not the cause of a failure of this query ({@link TokenUse.list}), because the query fails now and then.
    * True if all of these hold:
    *
-   * - less than a minute ago, the query failed for good and the token was shown not to be the cause;
-   * - the same kind of query has returned a page with this token since;
-   * - no request with the token has failed since the token last worked.
+   * - less than a minute ago, the same kind of query failed for good although the token was valid;
+   * - a later query of this kind has returned a page with this token;
+   * - no failure that may be due to the token was recorded since the token last worked.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;
@@ -203,8 +202,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Records a refusal, or another failure that may be due to the token. Ignored if the request was sent before the `retryAt` of the list's
-   * previous failure. Returns the state of the failures recorded for this list since it last accepted the token.
+   * Records a refusal, or another failure that may be due to the token. Returns the state of the failures recorded for the list since it
+   * last accepted the token. A request that was sent before the `retryAt` of that state is not recorded.
    */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);
