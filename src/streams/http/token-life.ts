@@ -30,8 +30,8 @@ const MARGIN_PART = 0.05;
 /** How long all requests with a token must fail before it is replaced early, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;
 /**
- * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. Fewer suffice if other requests show
- * that the token is valid. If the number is too small, a failing login server stops the list.
+ * Number of consecutive tokens that a list must refuse before access to the list counts as forbidden. Fewer suffice if other requests show
+ * that the token is valid. If the number is too small, a login server that issues a few invalid tokens stops the list.
  */
 const MAX_REFUSED_TOKENS = 3;
 
@@ -47,14 +47,14 @@ export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: 
  * Two tokens are held: the newest, and the previous one if it worked. The previous token is held until it expires or is refused, or the
  * newest works.
  *
- * - A token that has never worked is *young*: some replicas of the server may learn of it only a few seconds later. A list that refuses it
- *   tries it again after 1, 2 and 4 s. Only then is another login made.
+ * - A token that has not worked yet may be refused because some replicas of the server learn of it only a few seconds later. A list that
+ *   refuses it tries it again after 1, 2 and 4 s. Only after that is another login made.
  * - A token that worked for a list and is then refused by the same list is dead, unless it has worked for a request that was sent later.
  * - If a list refuses a token that other lists accept, the account has no right to read the list. With status 401 this holds only once a
  *   second token was refused, too.
  * - If a list refuses the token for queries by date or key, but accepts it for other queries, the account has no right to such queries.
- * - The token may be dead without a 401: if all requests with it fail for five seconds, or if a request fails with a status that would be
- *   final. A login then shows whether the token was the cause.
+ * - Other failures may be due to the token, too: if all requests with it fail for five seconds, or one fails with a status such as 400. A
+ *   new login then shows whether the token was the cause.
  */
 export class TokenLife {
   readonly #pace: LoginPace;
@@ -78,7 +78,7 @@ export class TokenLife {
     return this.#newest?.isRepeated === true;
   }
 
-  /** Whether a login before the token expires (an early login) was decided on and has not succeeded yet. */
+  /** Whether an early login (a login before the token expires) was decided on and has not succeeded yet. */
   get isLoginWanted(): boolean {
     return this.#isLoginWanted;
   }
@@ -132,8 +132,8 @@ export class TokenLife {
   }
 
   /**
-   * Handles the outcome of a request whose token is not the newest. After a refusal, or a status with which a retry would fail again, the
-   * older token is not used again.
+   * Handles the outcome of a request with an older token than the newest. After a refusal, or a status such as 400, that older token is not
+   * used again.
    */
   #reportOld({ token, list }: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     if (outcome === 'failed') return GO_ON;
@@ -158,9 +158,9 @@ export class TokenLife {
   }
 
   /**
-   * Decides what follows a request that failed with the newest token, by a refusal of the token (such as 401 or 403) or a status, such as
-   * 400, that the same token would get again. The verdict says whether and when the request is retried, and whether a login is made before.
-   * {@link FINAL} means no retry: the list can't be read, or only requests for less than all records fail.
+   * Decides what follows a failed request with the newest token. The server refused the token (with 401 or 403, for example), or responded
+   * with a status, such as 400, that a retry with this token would get again. Returns {@link FINAL} if the list or the query is the cause.
+   * Otherwise the verdict says when the request is retried, and whether a login is made.
    */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
@@ -235,18 +235,15 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**
- * Minimum gaps between early logins (logins before the token expires), in ms. The gap is `first` after the first early login, and doubles
- * with each further one, up to `max`, or up to `helped` if the token of the last early login has worked. If the gaps are too small, a
- * server that fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
+ * Minimum gaps between early logins (logins before the token expires), in ms. The first gap is `first`, and each further one is twice as
+ * long. The longest is `helped` if the token of the last early login has worked, otherwise `max`. If the gaps are too small, a server that
+ * fails for an hour uses up the login quota. If they are too large, lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/**
- * Time without an early login (a login before the token expires), in ms, after which the gaps between early logins begin again with `first`
- * of `GAPS`.
- */
+/** Time since the last early login (a login before the token expires), in ms, after which the gaps in `GAPS` begin again with `first`. */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */
@@ -268,8 +265,8 @@ export class LoginPace {
   #doubts = 0;
   #doubtAt = -Infinity;
   /**
-   * Whether a request with the newest token has succeeded since an early login (a login before the token expires) was last begun. Until
-   * that login returns a token, the newest one is the one before.
+   * Whether a request with the newest token has succeeded since the last early login (a login before the token expires) was begun. Until
+   * that login succeeds, this is still the old token.
    */
   #hasHelped = false;
 

@@ -107,8 +107,8 @@ export function tokenRequestOf(
 }
 
 /**
- * Returns the HTTP statuses with which a server may refuse the credentials of a login: 400, 401 and 403; none if the API's description
- * gives the status of this response a meaning (`meaning`) other than `token`.
+ * Returns the HTTP statuses that may mean that the server refused the credentials of a login: 400, 401 and 403. Empty if the description
+ * gives the status of the response a `meaning` other than `token`.
  */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];
@@ -127,9 +127,8 @@ function loginParts(
 }
 
 /**
- * Returns headers and body of a token request. The client authenticates with HTTP Basic, for which its id and secret are percent-encoded
- * (RFC 6749, section 2.3.1). The body has them instead if the description says so, or
- * if the client has no secret.
+ * Returns headers and body of a token request. By default the client authenticates with HTTP Basic, with percent-encoded id and secret (RFC
+ * 6749, section 2.3.1). If the description says so, or the client has no secret, the body has the credentials instead.
  */
 function oauth2Parts(
   oauth2: OAuth2Description,

@@ -8,7 +8,7 @@ import type { KeyOf } from '../records/key-of.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
-/** A record that was read: its key, and a digest of its content or bytes. A page with the same record, unchanged, joins the scan. */
+/** Key and digest of a record that the scan has read. A later page that has this record unchanged follows without a gap. */
 export type Anchor = readonly [key: string, digest: string];
 
 /** The position at which a scan resumes. Plain JSON, stored in cursors. */
@@ -16,8 +16,8 @@ export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
   /**
-   * Number of records by which the scan last advanced. If the page at `offset` leaves a gap, the scan steps back by as many, or to a
-   * position in `earlier`.
+   * Number of records by which the scan last advanced. If the page at `offset` leaves a gap, the scan steps back by this number or, if
+   * `earlier` is set, to a position in it.
    */
   readonly step: number;
   /**
@@ -32,9 +32,9 @@ export interface Position {
    * were removed.
    */
   readonly leftOut?: readonly string[];
-  /** Page size of the next request, if `offset` is a multiple of it. Otherwise, or if undefined, the page plan chooses the page size. */
+  /** Page size of the next request. If undefined, or if `offset` is not a multiple of it, the page plan chooses the page size. */
   readonly pageSize?: number;
-  /** Set if the scan accepts this page even if it has no anchor (an unchanged record that the scan has read before). */
+  /** Set if the scan accepts the page at this position even without an anchor (an unchanged record that the scan has read before). */
   readonly isBlind?: true;
   /**
    * Value to send in place of the offset: the key of the record before the page, the cursor or address from the previous response, or the
@@ -53,8 +53,8 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 /** Result of {@link joinPage}: whether a page continues the scan without a gap, and where the scan continues. */
 export interface JoinResult {
   /**
-   * Whether the page continues the scan without a gap: it contains an unchanged record that was read before, or it needs none (like the
-   * first page).
+   * Whether the page continues the scan without a gap: it contains an unchanged record that was read before, or is accepted without one
+   * (like the first page).
    */
   readonly anchored: boolean;
   /**
@@ -86,7 +86,7 @@ export interface JoinOptions {
 
 /**
  * Number of a scan's newest pages whose anchors (records that link later pages to them) are stored. If it is too small, a scan that steps
- * back several times meets no anchor.
+ * back several times finds no anchor.
  */
 const ANCHORED_PAGES = 4;
 /**
@@ -96,12 +96,12 @@ const ANCHORED_PAGES = 4;
 export const MAX_EARLIER = ANCHORED_PAGES;
 /**
  * Approximate number of anchors (records by which later pages are joined to this one) that are spread over a page. If it is too small, a
- * scan that steps back meets no anchor.
+ * scan that steps back may find no anchor.
  */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Maximum number of steps back in a row, before a scan begins again from the start of the list. If it is too large, a list that changes
+ * Maximum number of consecutive steps back before a scan begins again at the start of the list. If it is too large, a list that changes
  * quickly costs many requests.
  */
 const MAX_STEPS_BACK = 8;
@@ -196,7 +196,7 @@ class AnchorPage {
   readonly #without: (record: JsonValue) => JsonValue;
   /** Digests of content by index, cached because a record may have to be parsed for its digest. */
   readonly #contents: (string | undefined)[] = [];
-  /** Last index at which each key occurs. Only for pages in which a record has no key, or several records have the same key. */
+  /** Last index at which each key occurs. Undefined unless a record of the page has no key, or several records have the same key. */
   #lastPlaces: ReadonlyMap<string | undefined, number> | undefined;
 
   /** @param leftOut Fields that are left out of the content when a record's digest is computed. */
@@ -213,8 +213,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns a text that identifies the record at index `place` of the page: its key or, without one, `after` and the content digest of the
-   * record before it. Undefined if that digest is missing, too.
+   * Returns a text that identifies the record at index `place` of the page: its key. For a record without a key, the text is `after` and
+   * the content digest of the previous record. Undefined if that digest is missing.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -244,8 +244,8 @@ class AnchorPage {
   }
 
   /**
-   * Whether the record at index `place` is unchanged since an earlier page, from which `digest` was taken. The digest says itself whether
-   * it was made from the record's bytes or from its content.
+   * Whether the record at index `place` still has the digest that was computed for it on an earlier page (`digest`). The digest shows
+   * itself whether it was made of the record's bytes or of its content.
    */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
@@ -284,7 +284,7 @@ class AnchorPage {
 }
 
 /**
- * Number of keys in the digest of a record whose fields are all ignored except those of the key: its own key and those of the records
+ * Number of keys that make up the digest of a record if all its fields except the key are ignored: its own key and those of the records
  * before it.
  */
 const NEIGHBOURS = 5;
@@ -339,7 +339,7 @@ function digestOf(record: JsonValue): string {
   return hash('sha1', canonicalJson(record), 'base64url').slice(0, DIGEST_LENGTH);
 }
 
-/** Cache that maps the digest of a record's bytes to the digest of its content, which takes twenty times as long to compute. */
+/** Cache of the digests of records' contents, by the digest of their bytes. A digest of content takes twenty times as long to compute. */
 export interface ContentDigests {
   /** Returns the content digest; undefined if it is not in the cache. */
   readonly get: (digestOfBytes: string) => string | undefined;

@@ -13,7 +13,7 @@ interface NegotiationStart {
   /** The newest modification time seen in the list, in epoch ms; undefined if none was seen. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
-  /** Called once the server has refused the same request again although it accepts requests without dates. Default: not called. */
+  /** Called once the refusal is confirmed: requests succeed without dates, and the same dates were refused again. Default: not called. */
   readonly onConfirmed?: () => void;
 }
 
@@ -23,16 +23,16 @@ interface NegotiationStart {
  *
  * 1. No dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
  * 2. The refused dates. If the server accepts them this time, nothing is changed.
- * 3. A window of a minute. If the server accepts it, and refuses the refused window once more, the maximum length of windows is set to half
- *    the length of the refused one, if that is at least a day.
+ * 3. A window of a minute. If the server accepts it, and the refused window is at least two days long: the refused window again. If it is
+ *    still refused, windows are limited to half its length from then on.
  * 4. Otherwise windows that measure the offset of the date parameters, and then one date format after the other. A date format is a
  *    notation of dates together with a kind of window end.
  *
- * If requests fail by server errors or timeouts instead of being refused, step 4 is shorter.
+ * If requests fail by server errors or timeouts instead of being refused, the offset is not measured, and fewer formats are tried.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns False if the server now accepts the refused request. True if `dates` was changed: to what the server accepts or, if it accepts
- * nothing, to a list without dates.
+ * @returns False if the server accepts the refused window in step 2 or 3. True if `dates` was changed: to what the server accepts or, if it
+ * accepts nothing, to a list that is not polled by dates.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -92,8 +92,7 @@ export function* dateNegotiation(
  * finding.
  *
  * 1. Measures the offset between modification times and date parameters. If no offset is found, the generator ends and stores nothing.
- * 2. If poll windows have an end, tries one date format after the other, until the list interprets the end correctly, or the format has
- *    none.
+ * 2. Tries one date format after the other, up to the first whose window end the list interprets correctly, or that has no window end.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

@@ -36,8 +36,8 @@ export type ProbeFinding =
 /** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of the narrow windows that a probe requests, in ms. It has to be more than a minute less than half of `QUARTER_MS`;
- * otherwise the windows for neighboring time zone offsets overlap.
+ * Half the length of the narrow windows that a probe requests, in ms. Together with `STAMP_TOLERANCE_MS` it has to be less than half of
+ * `QUARTER_MS`; otherwise the windows for neighboring time zone offsets overlap.
  */
 const NEAR_MS = 6 * 60_000;
 /**

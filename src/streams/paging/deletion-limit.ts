@@ -1,24 +1,24 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * Keys whose deletions are held back, because too many keys went missing between two full scans. Reads last showed these keys after sweep
- * number `from` began, and before sweep number `to` began.
+ * Range of keys whose deletions are held back, because too many keys went missing between two full scans. The keys were last seen after
+ * sweep number `from` began and before sweep number `to` began.
  */
 export interface HeldBack {
-  /** Number of the last sweep before keys of this range began to go missing. Each of these keys was seen in this sweep or after it. */
+  /** Number of the last sweep before the keys of this range went missing. Each of these keys was seen in this sweep or after it. */
   readonly from: number;
   /** Number of the newest sweep in which keys of this range went missing. No read has shown these keys since this sweep began. */
   readonly to: number;
   /** Sweep number of the full scan that detected that too many keys had gone missing. */
   readonly found: number;
   /**
-   * Number of keys that went missing between `from` and `to` and that the newest full scan did not show either. Their deletions are not
-   * published unless `isConfirmed`.
+   * Number of keys of this held-back range that are still missing after the newest full scan. Their deletions are not published unless
+   * `isConfirmed`.
    */
   readonly gone: number;
   /**
-   * Number of published records when this held-back range was detected, without the keys that were missing before. The deletion limit is a
-   * percentage of this number.
+   * Number of published records when this held-back range was detected, without the records that were missing already. The deletion limit
+   * is a percentage of this number.
    */
   readonly known: number;
   /**
@@ -39,8 +39,8 @@ export interface MissingKeyCounts {
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
   /**
-   * Whether enough keys of a {@link HeldBack} range have come back for the deletion limit to allow the rest. If so, the full scans that did
-   * not show these keys were wrong.
+   * Whether enough keys of a {@link HeldBack} range have come back to bring the rest within the deletion limit. The full scans that did not
+   * show these keys were then wrong.
    */
   readonly hasRecovered: boolean;
 }
@@ -54,13 +54,11 @@ const NEVER_HELD = 20;
 const NEVER_HELD_OF_SHORT = 2;
 /**
  * Largest fraction of a list's records that may go missing between two full scans. If more go missing, their deletions are held back even
- * if `DELETE_LIMIT_PERCENT` allows them. Does not apply to up to `NEVER_HELD_OF_SHORT` keys, or with a limit of 100 percent.
+ * if `DELETE_LIMIT_PERCENT` allows them. Exceptions: `DELETE_LIMIT_PERCENT` is 100, or at most `NEVER_HELD_OF_SHORT` keys are missing.
  */
 const MAX_OF_SHORT = 1 / 3;
 
-/**
- * Whether `gone` of `known` keys are too many missing keys, so that their deletions are held back. Always false if `limitPercent` is 100.
- */
+/** Whether too many keys are missing (`gone` of `known`), so that their deletions are held back. Always false if `limitPercent` is 100. */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
@@ -112,8 +110,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether a held-back range still has missing keys, no fewer than after the previous full scan. If the deletion limit allows them now,
-   * the operator has raised it.
+   * Whether the number of missing keys in a held-back range is above 0 and has not fallen since the previous full scan. If it is within the
+   * deletion limit now, the operator has raised the limit.
    */
   const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

@@ -26,8 +26,8 @@ const IDLE_PAGES = 3;
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * Number of pages that a scan reads beyond the list offset `2 * total`, if the server says that more pages follow. After these pages the
- * scan treats the list as ended. Used only if the scan does not count keys.
+ * Number of pages beyond the list offset `2 * total` after which a scan ends although the server says that another page follows. Used only
+ * if the scan does not count keys.
  */
 const PAGES_BEHIND = 10;
 
@@ -65,7 +65,7 @@ export class PageShift {
    *
    * - `not`: no sign that pages begin at other offsets than requested;
    * - `once`: a page had no record of the previous page;
-   * - `once, and the page before had nothing new`: the previous page was then requested again, and had no further record.
+   * - `once, and the page before had nothing new`: the scan then read the previous page again, which still ended with the same record.
    */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
@@ -93,7 +93,7 @@ export class PageShift {
   }
 }
 
-/** Whether a page ends with the same record as the previous page: it probably has nothing new. */
+/** Whether a page ends with the same record as the previous page. It then probably has no new records. */
 export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   const last = anchors.at(-1)?.at(-1)?.[0];
   return last !== undefined && records.at(records.length - 1)?.key === last;

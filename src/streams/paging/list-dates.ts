@@ -94,8 +94,8 @@ export class ListDates {
   #noDates: NoDates | undefined;
   #reason: string | undefined;
   /**
-   * Findings that were passed to `onFound` last, as JSON without the reason. Before the first call: the findings for a list that interprets
-   * dates as documented.
+   * JSON of the findings that were last passed to `onFound`, without their reason. Before the first call of `onFound`: of the findings for
+   * a list that interprets dates as documented.
    */
   #told: string;
 
@@ -187,7 +187,7 @@ export class ListDates {
     return this.windowOf(from, clock.latest(localTime())).dates;
   }
 
-  /** Returns the start of a window, as a date parameter in epoch ms, that includes every record modified at `stamp` (epoch ms) or later. */
+  /** Returns the start (a date parameter in epoch ms) of a window that has every record modified at `stamp` (epoch ms) or later. */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
@@ -234,7 +234,7 @@ export class ListDates {
     return true;
   }
 
-  /** Called once a date format has been chosen. Passes what is known about the dates of the list to `onFound` if it has changed. */
+  /** Reports the findings about the dates of the list to `onFound` if they have changed. Called once a date format has been chosen. */
   formWorks(): void {
     this.#tell();
   }

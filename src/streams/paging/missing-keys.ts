@@ -10,7 +10,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 /** A slice of the published keys that no read has shown since a given sweep began. */
 export interface UnseenSlice {
   readonly keys: readonly string[];
-  /** Argument `after` with which {@link KnownRecords.unseen} returns the next slice; undefined after the last one. */
+  /** Value of `after` to pass to {@link KnownRecords.unseen} for the next slice; undefined after the last slice. */
   readonly next: string | undefined;
 }
 
@@ -19,8 +19,8 @@ export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
   /**
-   * Returns a slice of the keys that no read has shown since full scan (sweep) number `since` began: the first ones, or the first ones
-   * after the key `after`. It is small enough not to block the event loop for long.
+   * Returns a slice of the keys that no read has shown since full scan (sweep) number `since` began. The slice begins after the key
+   * `after`, or with the first key if `after` is undefined. It is small enough not to block the event loop for long.
    */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
@@ -85,8 +85,8 @@ export class MissingKeys {
   }
 
   /**
-   * Calls `work` with the missing keys after the key `after` whose deletions are not held back, in slices. Runs the Observables that `work`
-   * returns before it continues with the next slice.
+   * Calls `work` with the missing keys whose deletions are not held back, slice by slice, from the key after `after` on. Runs the
+   * Observables that `work` returns before it continues with the next slice.
    */
   free<T>(
     work: (keys: readonly string[]) => readonly Observable<T>[],

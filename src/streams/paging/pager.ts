@@ -40,8 +40,8 @@ export abstract class Pager {
   /** Returns list offset and size of the page to request when the scan is at the position `at`. */
   abstract placeAt(at: Position): PagePlace;
   /**
-   * Returns the page to request after another one if the list does not change meanwhile. Undefined (the default) if it is not known before
-   * that page has arrived.
+   * Returns the page that follows the page `place` if the list does not change meanwhile. Undefined (the default) if it is not known before
+   * the response to `place` has arrived.
    *
    * @param step Number of records from the start of a page to the start of the next; 0 if unknown.
    * @param overlap Minimum number of records at the end of the page `place` that the returned page should contain, too.
@@ -69,16 +69,16 @@ export abstract class Pager {
   }
 
   /**
-   * Returns the position after a page that continued the scan. Undefined if the response names no next page, or the page itself as the next
-   * one.
+   * Returns the position after a page that continued the scan. Undefined if the response does not show the next page, or names the same
+   * page again.
    */
   abstract next(page: ReceivedPage): Position | undefined;
   /**
-   * Returns the position from which to read on after a page was not accepted: an earlier page, or the beginning of the list. Default:
-   * `joint`.
+   * Returns the position at which the scan continues after a page that was not accepted: an earlier page, or the beginning of the list.
+   * Default: `joint`.
    *
    * @param at Position of the page that was not accepted.
-   * @param joint Position that `joinPage` computed; if the server refused the cursor: `at` with `stepsBack` increased by one.
+   * @param joint Position that `joinPage` computed. If the server refused the cursor, it is `at` with `stepsBack` increased by one.
    */
   back(_at: Position, joint: Position): Position {
     return joint;
@@ -110,15 +110,15 @@ class OffsetPager extends Pager {
   readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
   /**
-   * The newest page if it had records, but fewer than requested; otherwise undefined. Recorded only in lists whose end only an empty page
-   * shows.
+   * The newest page if it had records, but fewer than requested; otherwise undefined. Recorded only in lists in which nothing but an empty
+   * page shows the end.
    */
   #shortPage:
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan knew before the newest page that the server serves pages of a single size only. If the plan detects this after
-   * the first page of the list, the scan begins again.
+   * Whether the page plan knew already at the previous page that the server serves pages of a single size only. If the plan learns this
+   * from a page after the first of the list, the scan begins again.
    */
   #wasFixed: boolean;
 
@@ -188,11 +188,12 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Returns the position of the next page. Normally the next page begins some records before the end of this one. If only an empty page
-   * shows where the list ends, and a page that is read for the first time has no new records, the next page begins directly after it.
+   * Returns the position of the next page. Normally the next page begins some records before the end of this one. It begins directly after
+   * a page without new records if only an empty page shows where the list ends.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;
+    // A page that is read again has no new records, wherever the list ends.
     if (this.#endsEmpty && isIdle && !isReadAgain(requested)) {
       const { pageSize } = this.#plan.from(end, this.#plan.limit(this.#pageSize));
       return { ...next, offset: end, step: Math.max(1, records.length), pageSize };
@@ -238,7 +239,7 @@ class AfterPager extends SequentialPager {
    *
    * - An empty page ends the list.
    * - If responses show whether the list continues, the response to this page decides.
-   * - Otherwise the list ends with a page whose last record was also the last one of the previous page, unless the page is read again.
+   * - Otherwise the list ends once a page ends with the same record as the previous page. A page that is read again does not end the list.
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;

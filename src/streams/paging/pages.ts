@@ -84,9 +84,9 @@ export interface PagesOptions {
  *   server does begin them (see {@link PagePlan}).
  * - If a field differs in every response, no record is ever unchanged. After three pages without an anchor and without progress in between,
  *   the scan detects such fields, and ignores them from then on (see {@link LeftOut}).
- * - If `total` did not change, the scan must have read as many distinct records. If it read fewer, it scans the list again from the
- *   beginning with a larger overlap, at most twice. It does the same if records could not be counted, and unchanged ones were reordered or
- *   a page was accepted without an anchor.
+ * - If the scan read fewer distinct records than `total`, and `total` did not change, it scans the list again from the beginning with a
+ *   larger overlap, at most twice. If records could not be counted, it does so after unchanged records were reordered or a page was
+ *   accepted without an anchor.
  *
  * @example
  * ```ts
@@ -353,7 +353,7 @@ class Scan {
   }
 }
 
-/** Reports that the scan ends although the server names a next page. Without a total, nothing shows that the list really ends there. */
+/** Reports `endless`: the scan ends although the server names a next page. Without a `total`, also `unsettled`: records may be missing. */
 function tellEndless({ total }: Answer, tell: (trouble: ScanTrouble) => void): void {
   tell('endless');
   if (total === undefined) tell('unsettled');

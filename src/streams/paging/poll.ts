@@ -53,7 +53,7 @@ export interface PollOptions {
   readonly clock?: ServerClock;
   /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
-  /** Longest delay that polls allow for between a record's modification time and its visibility in the API, in ms. Default 60,000. */
+  /** Longest delay between a record's modification time and its visibility in the API that polls allow for, in ms. Default 60,000. */
   readonly lookbackMs?: number;
   /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` limits them. */
   readonly intervalMs?: number;
@@ -63,7 +63,8 @@ export interface PollOptions {
    */
   readonly firstIntervalMs?: number;
   /**
-   * Returns the minimum average time per request of a poll, in ms: after a poll with many requests, the next one begins later. Default: 0.
+   * Returns the minimum time per request, in ms: a poll with n requests and the pause after it together take at least n times as long.
+   * Default: 0.
    */
   readonly spacingMs?: () => number;
   /** Each emission ends the pause before the next poll for new records. Default: never emits. */
@@ -75,8 +76,8 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the polls' share of the quota that polls for new records leave to the lookback chain, by longer pauses. If it is too
- * small, the two chains together exceed the share. If it is too large, new records are read late.
+ * Largest fraction of the quota of all polls that is left to the lookback chain, by longer pauses between polls for new records. If it is
+ * too small, the two chains together exceed this quota. If it is too large, new records are read late.
  */
 const MAX_BACK = 1 / 3;
 /**
@@ -85,14 +86,14 @@ const MAX_BACK = 1 / 3;
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long poll windows keep the same start after a gap (a record that could not be read), to request it again, in ms. If it is too small,
- * a change of the record is missed until the next full scan. If it is too large, polls read growing windows again for that long.
+ * How long poll windows keep the same start after a gap (a record that could not be read), to request this record again, in ms. If it is
+ * too small, a change of the record is missed until the next full scan. If it is too large, polls read growing windows again for longer.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 
 /**
- * Polls a list for ever. Each poll scans a window of modification dates. The window begins, at the latest, where the previous scan of the
- * same chain of polls began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages.
+ * Polls a list for ever. Each poll scans a window of modification dates. The window begins a lookback before the start of the previous poll
+ * of the same chain, or earlier, on the server's clock. Records that are read twice are dropped by later stages.
  *
  * Two chains run concurrently:
  *
@@ -164,10 +165,11 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   readonly behindMs: number;
   readonly lookbackMs: number;
   /**
-   * Which stamps {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in local time:
+   * Which stamps (modification times) {@link ServerClock.mark} compares with the `Date` header, to detect that the server stamps records in
+   * local time:
    *
-   * - `near`: the stamps of new changes that polls have read. Used in the chain for new records if a lookback chain runs beside it.
-   * - `far`: all stamps seen. Used otherwise.
+   * - `near`: those of new changes that polls have read. Used by the chain for new records if there is a lookback chain, too.
+   * - `far`: all stamps seen. Used by all other chains.
    */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
@@ -182,7 +184,7 @@ class ScanChain {
   #requestsBefore = 0;
   #scans = 0;
   /**
-   * When the first of several consecutive scans with a gap (a record that could not be read) ended, in epoch ms on the local clock.
+   * When the first scan of the current series of scans with gaps (records that could not be read) ended, in epoch ms on the local clock.
    * Undefined if the last scan had no gap.
    */
   #gapsSince: number | undefined;

@@ -12,7 +12,7 @@ export interface ReadAhead<T> {
   readonly most: number;
   /** Shortest time that the quota allows between two requests, in ms. Fewer pages are requested ahead if it is long. Default 0. */
   readonly paceMs?: number;
-  /** Called with each response that is discarded, because its page did not come next or the scan ended, and with the page's list offset. */
+  /** Called with a response that is discarded, and the list offset of its page: the page did not come next, or the scan ended. */
   readonly onDrop?: (answer: T, offset: number) => void;
   /** Clock that measures how fast pages are processed. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
@@ -27,10 +27,7 @@ interface Asked {
 
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/**
- * Surplus that is added to the computed number of pages to request ahead, so that one request usually waits for the quota while the others
- * are in flight.
- */
+/** Added to the computed number of pages to request ahead. One request then usually waits for the quota while the others are in flight. */
 const SPARE = 0.5;
 
 /**
@@ -46,8 +43,8 @@ export class PagesAhead {
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
   /**
-   * List offset from which on no page is requested ahead: the newest `total`. Without a `total`: Infinity if the newest response says that
-   * another page follows, otherwise 0.
+   * List offset from which on no page is requested ahead: the `total` of the newest response. If that response has no `total`: Infinity if
+   * it says that another page follows, otherwise 0.
    */
   #total = 0;
   /** Average response time, in ms. */

@@ -9,10 +9,10 @@ import type { PageRecords } from '../records/page-records.ts';
 export interface ProvingScan {
   /** Number of the sweep, from 1. */
   readonly number: number;
-  /** When the scan began, in epoch ms on the local clock: its first page was requested then, or produced then if it came from a cache. */
+  /** When the scan's first page was requested or, if it came from a cache, produced; in epoch ms on the local clock. */
   readonly beganAt: number;
   /**
-   * When the scan ended, in epoch ms on the local clock. For a scan that proves deletions only together with polls: when polls had read all
+   * When the scan ended, in epoch ms on the local clock. If the scan proves deletions only together with polls: when polls had read all
    * changes made during it.
    */
   readonly at: number;
@@ -32,7 +32,7 @@ const MAX_PROVING_SCANS = 10;
 /**
  * Returns the full scans to retain, oldest first, with which a later scan can prove deletions:
  *
- * - the scans in `before`; of those that ended at least `proofMs` before `next` began, only the newest;
+ * - the newest scan in `before` that ended at least `proofMs` before `next` began, and all later ones (all of `before` if there is none);
  * - `next`, unless it ended less than a tenth of `proofMs` after the newest scan in `before`.
  */
 export function addProvingScan(
@@ -76,11 +76,10 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
 
 /** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /** Highest `total` in the newest scan. If a `total` does not mark the list's end: at least the number of keys that this scan read. */
+  /** The larger of the highest `total` in the newest scan and, if no `total` marks the list's end, the number of keys that it read. */
   readonly top: number;
   /**
-   * Highest `total` in all scans of the list. If a `total` does not mark the list's end: at least the highest number of keys that a scan
-   * read.
+   * The larger of the highest `total` in all scans and, if no `total` marks the list's end, the highest number of keys that a scan read.
    */
   readonly peak: number;
   /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
@@ -99,10 +98,9 @@ const MIN_CAP = 20;
  * Whether the API may cap a list at its total, as search engines do that return 10,000 records and `total_records: 10000`, however many
  * more there are. The list counts as not capped in these cases:
  *
- * - The total is below the highest one seen, because a cap seldom changes. This does not count while the deletions of many keys are held
- *   back.
- * - The total is not a number that APIs use as a cap: a multiple of 10, a power of two, or one less than a multiple of 1,000 or a power of
- *   two, and at least 20.
+ * - The total is below the highest one seen (a cap seldom changes), and no deletions of many keys are held back.
+ * - The total is below 20, or not a number that APIs use as a cap: a multiple of 10, a power of two, or one less than a power of two or a
+ *   multiple of 1,000.
  * - The list has a single page and does not fill it.
  *
  * Sweeps of a list that may be capped prove no deletions, because a missing record may have moved beyond the cap.

@@ -89,8 +89,8 @@ export interface KeyOutcomes {
 }
 
 /**
- * Returns `counts` with the outcomes of one more read: adds its unpublished and undecided keys, and removes those of the named keys
- * ({@link KeySample}) whose newest content is published now.
+ * Returns `counts` with the outcomes of one more read: adds its unpublished and undecided keys, and removes listed keys ({@link KeySample})
+ * whose newest content is published now.
  */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
