@@ -3,8 +3,8 @@ import type { PlanFinding } from '../http/page-plan.ts';
 /** A problem detected during a scan. Only `unsettled`, `gap`, `cut` and `shifted` mean that records may be missing. */
 export type ScanTrouble =
   /**
-   * The page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan continues from an earlier
-   * offset or, after too many such pages, requests the page again and accepts it.
+   * A page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan returns to an earlier page.
+   * After too many pages without an anchor, it instead requests the newest one again and accepts it.
    */
   | 'stepped-back'
   /**
@@ -19,9 +19,9 @@ export type ScanTrouble =
   /**
    * The scan has ended, but may have missed records, in one of these cases:
    *
-   * - The last allowed repetition of the scan has read fewer distinct records than `total`, the number that the API reports.
-   * - Records can't be counted, and the last allowed repetition has read unchanged ones in another order, or has accepted a page without an
-   *   anchor.
+   * - Even with its last allowed repetition, the scan has read fewer distinct records than `total`, the number that the API reports.
+   * - Records can't be counted. In the last allowed repetition, unchanged records were in another order than before, or a page without an
+   *   anchor was accepted.
    * - The scan ended with the trouble `endless`, and the API reports no `total`.
    */
   | 'unsettled'
@@ -39,10 +39,7 @@ export type ScanTrouble =
    * another page follows, but not how to request it.
    */
   | 'cut'
-  /**
-   * The server refused the cursor of the next page, and there is no earlier page to step back to, or it had refused the same cursor before.
-   * The scan begins again.
-   */
+  /** The scan begins again, because the server refused the cursor of the next page twice, or there is no earlier page to step back to. */
   | 'expired'
   /**
    * A page repeats an unchanged record of the page before it although pages do not overlap: records move between pages, and may be missed.

@@ -52,13 +52,13 @@ export function ignoredFields(
 
 /**
  * Number of pages without an anchor (an unchanged record that was read before) after which it is decided which fields differ in every
- * response. If it is too small, a field that really changed in two records may count as such a field.
+ * response. If it is too small, a field that really changed in two records may be ignored.
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, after which such a page is
- * accepted. If it is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If it is too large, a list
- * whose pages overlap too little costs more requests.
+ * Maximum number of pages without an anchor (an unchanged record that was read before) since the scan last advanced. At this number, the
+ * newest page is accepted. If it is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If it is too
+ * large, a list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -100,8 +100,8 @@ export class Standstill {
   }
 
   /**
-   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors`. At every
-   * third such page, returns the fields that seem to differ in every response; otherwise an empty array.
+   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors`. At each
+   * third such page, returns the fields that seem to differ in every response; at other pages, an empty array.
    *
    * @param leftOut Fields that are left out of the comparison, because they are already known to differ.
    */
@@ -122,8 +122,8 @@ export class Standstill {
   }
 
   /**
-   * Whether the newest page is to be requested again, and accepted even without an anchor, because too many pages had none since the scan
-   * last advanced.
+   * Whether too many pages since the scan last advanced had no anchor (an unchanged record that was read before). The newest page is then
+   * requested again, and accepted even without one.
    */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
@@ -195,8 +195,8 @@ const LEAST_SHARE = 1 / 4;
 const LEAST_RECORDS = 2;
 
 /**
- * Returns the fields that differ in at least `LEAST_SHARE` of the comparisons, and in at least `LEAST_RECORDS` records. If both an object
- * and one of its fields do, only the field is returned.
+ * Returns the fields that differ in at least `LEAST_SHARE` of the comparisons, and in at least `LEAST_RECORDS` records. If an object and
+ * one of its fields both qualify, only the field is returned.
  */
 function commonFields(comparisons: readonly Comparison[]): readonly string[] {
   const pointers = new Set(comparisons.flatMap(({ differing }) => [...differing]));

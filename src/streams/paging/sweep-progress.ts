@@ -35,7 +35,9 @@ export interface SweepProgress {
   /** When the newest sweep began, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
-  /** Position at which the newest sweep goes on reading the list. Null if it is at its beginning, or has read the list. */
+  /**
+   * Position at which the newest sweep goes on reading the list. Null before its first and after its last page, and in an initial snapshot.
+   */
   readonly position: Position | null;
   /** The list's `total`, if all pages of the sweep so far report the same. `moved` once a page reports a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
@@ -51,12 +53,9 @@ export interface SweepProgress {
   readonly keyOrder: KeyOrder;
   /** How strongly the newest sweep whose scan has ended proves that keys it did not read are absent from the list. */
   readonly proof: Proof;
-  /** Sweeps that can be the earlier of the two sweeps that prove a key absent, oldest first. */
+  /** Sweeps that can prove a key absent together with a later sweep, oldest first. */
   readonly proving: readonly ProvingScan[];
-  /**
-   * The newest sweep, once it has read the list, if it can prove keys absent together with an earlier sweep from {@link proving}; otherwise
-   * null.
-   */
+  /** The newest sweep, if it has read the list and can prove keys absent together with an earlier sweep from {@link proving}; else null. */
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
@@ -80,8 +79,8 @@ export interface SweepProgress {
    */
   readonly heldBack: readonly HeldBack[];
   /**
-   * The last missing key whose record was requested in the sweep's first round of such requests. The round goes through the missing keys in
-   * key order, and resumes after this key. Null before the first request.
+   * Last missing key whose record was requested in the newest sweep's first round of requests, which goes through the missing keys in key
+   * order. A resumed round continues after this key. Null before the first request.
    */
   readonly askedUpTo: string | null;
   /**
@@ -136,7 +135,7 @@ export interface ResumeSweepOptions {
  * - A sweep that was removing missing keys goes on if single records can be requested. Otherwise it ends.
  * - If other processes may have read the list in the meantime, earlier sweeps and requests for single records are not used as evidence.
  *
- * Stored times are moved forward by the time since the progress was stored, so that this time does not count towards a proof.
+ * The stored times used in proofs are moved forward by the time since the progress was stored, so that this time does not count.
  */
 export function resumedSweep(
   sweep: SweepProgress,
@@ -187,8 +186,8 @@ export interface SweptPage {
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
   /**
-   * False once the sweep may have missed records: its scan had a trouble in `INCONSISTENT`, a record is unreadable, or a response is older
-   * than the sweep.
+   * False once the sweep may have missed records: its scan had a trouble in `INCONSISTENT`, a record is unreadable, or a response may be
+   * older than the sweep.
    */
   readonly isConsistent: boolean;
   /** False once unchanged records have been read in a different order than earlier in the sweep. */
@@ -239,7 +238,7 @@ export function sweepAfter(
   });
 }
 
-/** Adds keys to a set of keys, of which only count and digest are stored. */
+/** Returns count and digest of a set of keys (`before`) after `keys` have been added to it. */
 function keysWith(before: TallyText | undefined, keys: readonly string[]): TallyText {
   const tally = before ? KeyTally.of(before) : new KeyTally();
   for (const key of keys) tally.add(key, 0);
@@ -250,8 +249,8 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
  * Returns the progress of a sweep after its last page, with its `proof`: how well the sweep shows that records missing from it were
  * deleted.
  *
- * @param last Facts about the last page. `isAtEnd`: the page ends at the list's total, or a total does not mark the list's end. `isEmpty`:
- * the page has no records. `fitsOnePage`: the page is the only one, and has fewer records than requested.
+ * @param last Facts about the last page. `isAtEnd`: the page ends at the list's total; also true where a total does not show the list's
+ * end. `isEmpty`: the page has no records. `fitsOnePage`: the page is the only one, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -299,8 +298,8 @@ function sweepEnded(
  * Whether a sweep with overlapping pages has the proof `anchored` (evidence that it missed no record). It requires:
  *
  * - The list kept its order and was read to its end.
- * - No record was rejected, as it may be the record of a missing key.
- * - Polls read the records that moved, or records cannot move because the list is sorted by key.
+ * - No record was rejected, because a rejected one may be the record of a missing key.
+ * - The list is polled, so that polls read moved records, or it is sorted by key, so that records cannot move.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
@@ -312,15 +311,17 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with `newest` as its newest full scan that can prove deletions. Also updates the list of scans that later
- * ones can be combined with: see {@link addProvingScan}.
+ * Returns the sweep's progress after the full scan `newest`, which can prove deletions. Also updates the list of scans with which later
+ * ones can be combined: see {@link addProvingScan}.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** Returns the strength of the evidence that a full scan read the whole list (its level); undefined if the scan proves nothing. */
+/**
+ * Returns the level of a full scan: the strongest evidence that it read the whole list. Undefined if its proof is `nothing` or `doubtful`.
+ */
 export function levelOf(
   { proof, newest, proving, counts }: SweepProgress,
   rules: ReadingRules,
@@ -344,8 +345,8 @@ export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: numbe
 }
 
 /**
- * Returns the sweep's progress with the result of the deletion limit. If keys came back (`hasRecovered`), earlier sweeps do not count as
- * proof of deletions from then on.
+ * Returns the sweep's progress after its missing keys were compared with the deletion limit. If keys came back (`hasRecovered`), earlier
+ * sweeps no longer count as proof of deletions.
  */
 export function limitJudged(
   sweep: SweepProgress,
@@ -384,8 +385,8 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Returns the number of the earlier of two sweeps that together prove deletions: a missing key is deleted if no read has shown it since
- * that sweep began. Undefined while there are no two such sweeps. Only for lists whose records cannot be requested singly.
+ * Returns the number of the earlier of two sweeps that together prove deletions. Missing keys that no read has shown since this earlier
+ * sweep began count as deleted. Undefined without two such sweeps. Only for lists whose records cannot be requested singly.
  *
  * The two sweeps are at least `proofMs` apart. So an index of the server that is wrong for less than `proofMs` affects at most one of them.
  */
@@ -396,8 +397,8 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
 }
 
 /**
- * Remaining time, in ms, until the records of the missing keys may be requested for the second time, `proofMs` after all of them have been
- * requested once. 0 if they have not been requested yet.
+ * Remaining time, in ms, until the records of the missing keys may be requested again: `proofMs` after the first round of requests ended. 0
+ * if it has not ended.
  */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));

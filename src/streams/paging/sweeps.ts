@@ -38,7 +38,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 
 /** A step of a sweep: a page was read, keys were checked, or the sweep ended. Each step is stored before the next one is emitted. */
 export type SweepStep =
-  /** The sweep has read a page. Its first page begins the sweep. */
+  /** The sweep has read a page. The first such step begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
@@ -60,7 +60,7 @@ export type SweepStep =
   | { readonly kind: 'polled' }
   /**
    * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
-   * logical clock, of the newest read by a sweep of this process, or of an empty read now if there is none.
+   * logical clock, of the last page read by sweeps of this process; if there is none, of an empty read now.
    */
   | {
       readonly kind: 'absent';
@@ -68,7 +68,9 @@ export type SweepStep =
       readonly since: number;
       readonly span: Span;
     }
-  /** A missing key was requested. `answer`: the response, empty if there is no such record; undefined if it is unknown whether there is. */
+  /**
+   * The record of a missing key was requested. `answer`: the response; empty if the record does not exist, undefined if that is unknown.
+   */
   | {
       readonly kind: 'asked';
       readonly key: string;
@@ -97,11 +99,11 @@ export interface HeldDeletions {
 /** How often a list is swept (read from beginning to end, to find deleted records). */
 export interface SweepPace {
   /**
-   * Minimum time from the start of one sweep to the start of the next, in ms, unless missing keys wait for proof or `startNow$` emits.
-   * Evaluated again before each wait.
+   * Minimum time from the start of one sweep to the start of the next, in ms; shorter if missing keys wait for proof, or if `startNow$`
+   * emits. This property is read before each wait.
    */
   readonly intervalMs: number;
-  /** Returns the minimum average time per request of a sweep, in ms. The next sweep begins later if requests were faster. Default: 0. */
+  /** Returns the minimum average time per request of a sweep, in ms. After faster requests, the next sweep begins later. Default: 0. */
   readonly spacingMs?: () => number;
   /** Each emission ends the wait for the next sweep. Default: never emits. */
   readonly startNow$?: Observable<unknown>;
@@ -119,14 +121,11 @@ export interface DeletionRules {
    * - more than 2 keys, and more than a third of the records.
    */
   readonly limitPercent: number;
-  /** Whether sweeps alone can prove deletions. If false, only requests for single records prove them, if the API has any. Default true. */
+  /** Whether sweeps alone may prove deletions if the API has no requests for single records. Default true. */
   readonly canProve?: boolean;
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /**
-   * Called in a sweep with missing keys if the API has seemed to cap the list at `total`, although it has more records, for at least
-   * `proofMs`.
-   */
+  /** Called in a sweep with missing keys, once the API has seemed for at least `proofMs` to cap the list at `total` records. */
   readonly onCut?: (total: number) => void;
 }
 
@@ -160,7 +159,7 @@ export interface SweepsOptions extends MissingKeysOptions {
 interface FirstRequest {
   /** When the response arrived, in epoch ms on the local clock. */
   readonly at: number;
-  /** Number of the sweep that did not show the key, so that the key was requested. */
+  /** Number of the sweep that did not show the key and therefore requested its record. */
   readonly since: number;
 }
 
@@ -177,7 +176,7 @@ const MAX_IN_VAIN = 4;
  * Newly missing keys are first compared with the deletion limit (`deletion-limit.ts`): if many records go missing at once, an error of the
  * API is more likely than as many deletions. Missing keys within the limit are then proven absent:
  *
- * - If single records can be requested: by two requests, at least `proofMs` apart, that find no record, if no read shows it in between.
+ * - If single records can be requested: two requests, at least `proofMs` apart, find no record, and no read shows the key in between.
  * - Otherwise by sweeps alone: see `deletedUnlessSeenSince`.
  *
  * The keys in the emitted steps are only candidates for deletion. Later stages drop those whose records were seen in the meantime.
@@ -212,7 +211,7 @@ class Sweeper {
    * unchanged.
    */
   #inVain = 0;
-  /** First request for the record of each missing key, by key. It is stored until the second request, at least `proofMs` later. */
+  /** First request for the record of each missing key, by key. An entry is retained until the second request, at least `proofMs` later. */
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
@@ -360,8 +359,8 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key twice, at least `proofMs` apart; the second time only if the key is still missing. Keys for
-   * which it is too early for the second request when the next sweep is due may be left to that sweep.
+   * Requests the record of each missing key twice, at least `proofMs` apart; the second time only if the key is still missing. Second
+   * requests that are not yet allowed when the next sweep is due may be left to that sweep.
    */
   *#requestMissing({ request }: SingleReads): Generator<Observable<SweepStep>, void> {
     const requestOne = (key: string, since: number, again: boolean) =>
@@ -417,7 +416,7 @@ class Sweeper {
   }
 
   /**
-   * Remaining wait until the next sweep begins, in ms. It is shorter while missing keys wait for the proof that their records were deleted.
+   * Remaining wait until the next sweep begins, in ms. It is limited while missing keys wait for the proof that their records were deleted.
    */
   #pauseLeftMs(): number {
     const { pace, deletions } = this.#options;

@@ -6,8 +6,8 @@ interface AnsweredStart extends Timed {
 }
 
 /**
- * How a request ended: `answered` with a usable response; `failed` without one, or with one that refuses the request, such as a 429; `free`
- * with a response that the server does not count against the quota.
+ * How a request ended. `answered`: with a usable response. `failed`: without a response, or with one that refuses the request, such as a
+ * 429. `free`: with a response to a request that the server does not count against the quota.
  */
 export type WorkOutcome = 'answered' | 'failed' | 'free';
 
@@ -25,8 +25,8 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Maximum number of checks per window whether a request in flight has ended. Matters only if responses take about as long as the window, or
- * longer. Too large: needless timers. Too small: requests of other buckets that wait for this one start late.
+ * Maximum number of checks per window for the end of a request in flight. Matters only if responses take about a window or longer. Too
+ * large: needless timers. Too small: requests of other buckets that also need a token of this one start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -91,8 +91,8 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Time in ms at which the newest of the answered requests was sent. If a response arrived by this time, the start of its request counts
-   * for one window from `end - early` ({@link StartLog}). The start of any other answered request counts from `end`.
+   * Latest time, in ms, at which one of the answered requests was sent. A start whose response arrived by this time counts for one window
+   * from `end - early` ({@link StartLog}). The start of any other answered request counts from `end`.
    */
   #confirmedUntil = -Infinity;
 

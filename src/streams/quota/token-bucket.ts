@@ -40,8 +40,8 @@ export interface TokenBucketOptions {
    * Called with the time (ms) when the quota grants a start, before the waiting value is emitted or the waiting work begins. The time can
    * be stored and passed to a later bucket in `starts`.
    *
-   * The returned function is called with the time (ms) when work run with {@link during} ends. `isAnswered` is false if the request failed
-   * or was given up, unless the server does not count it.
+   * The returned function is called with the time (ms) when work run with {@link during} ends. `isAnswered`: whether the work completed, or
+   * the server does not count the request.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /**
@@ -53,7 +53,7 @@ export interface TokenBucketOptions {
   readonly gate?: Gate;
 }
 
-/** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
+/** Condition for request starts in addition to the quota, for example that requests are declared to other processes first. */
 export interface Gate {
   /**
    * Returns the earliest time at which the gate lets a lane with this rank start a request, in ms on the scheduler's clock. A time up to
@@ -177,7 +177,7 @@ export interface TokenBucket extends Limit {
  * - The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. The lane with the lowest
  *   rank is served first, and within a lane first come, first served.
  * - Starts before the bucket was created, and those of other processes, count against the capacity only, because their lane is unknown.
- * - Values keep their order within a pipe. An error of the source is emitted before the values that still wait.
+ * - Values keep their order within a pipe. An error of the source is emitted at once, and values that still wait are dropped.
  * - A server counts when requests arrive, not when they start. For work that is run with {@link during}, the limit holds for arrivals, too,
  *   if no request arrives later than `lateMs` after it was given up. For values in a pipe, the bucket knows only the starts.
  * - Leave headroom: requests differ in how long they take to the server, and the limit is as exact as the scheduler's clock.
@@ -409,7 +409,9 @@ class Bucket {
   }
 }
 
-/** Asks closed gates of other buckets to open, if requests in the queues of the lanes `waiting` need tokens of these buckets, too. */
+/**
+ * Asks the closed gates of other buckets to open, if a request queued in one of the lanes `waiting` also needs a token of such a bucket.
+ */
 function wantClosed(waiting: readonly Lane[], now: number): void {
   for (const { line } of waiting) {
     for (const { others } of line) {

@@ -23,7 +23,7 @@ export class KeyIndex {
   /** Hash table with linear probing. Each slot has 1 plus the index at which a key was first added, or 0 if it is free. */
   #slots: Int32Array;
 
-  /** @param expected Number of keys that will be added. A smaller number costs time, as the table grows then. Default 0. */
+  /** @param expected Number of keys that will be added. If more are added, growing the table costs time. Default 0. */
   constructor(expected = 0) {
     this.#slots = new Int32Array(slotsFor(expected));
   }
@@ -93,7 +93,7 @@ function slotsFor(keys: number): number {
 }
 
 /**
- * Seed and factor of the high half of a hash, which is FNV-1a of the key. The low half is computed in the same way from other constants.
+ * Seed and factor of FNV-1a, which computes the high half of a key's hash. The low half is computed in the same way from other constants.
  */
 const [HIGH_SEED, HIGH_FACTOR] = [0x811c9dc5 | 0, 0x01000193];
 const [LOW_SEED, LOW_FACTOR] = [0x2f0b4c47, 0x5bd1e995];

@@ -32,9 +32,9 @@ export interface KnownRun {
   readonly members: readonly KnownMember[];
   /** Returns the nth record of the run, counted from 0. */
   readonly member: (nth: number) => KnownMember;
-  /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
+  /** Calls `tell` with the key of each record of the run: UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
-  /** Calls `tell` with the modification time of each record, in epoch ms; null for a record without one. */
+  /** Calls `tell` with the modification time of each record of the run, in epoch ms; null for a record without one. */
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
@@ -68,8 +68,8 @@ export interface RecordFacts {
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
   /**
-   * Reader that gets `updatedAt` and `createdAt` from the parsed record if they are undefined here. If this reader is undefined, too, they
-   * count as null.
+   * Reads a time that is undefined here (`updatedAt` or `createdAt`) from the parsed record. Without such a reader, that time counts as
+   * null.
    */
   readonly stamps?: Stamps | undefined;
 }
@@ -118,7 +118,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
-  /** Creates the record object for `member`, one of the records of the run whose bytes are at `place`. */
+  /** Creates the record object for `member`, a record of the run (adjacent records that are recognized together) at `place`. */
   static ofRun(place: PageRun, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }

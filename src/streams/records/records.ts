@@ -165,17 +165,21 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Largest fraction of a page's records that may have no key with a suitable candidate for the key fields. Records without a key become dead
- * letters.
+ * A candidate for the key fields is suitable only if at most this fraction of a page's records has no key. Records without a key become
+ * dead letters.
  */
 const A_FEW = 1 / 10;
-/** Largest fraction of a page's records that may have no key if no candidate for the key fields is suitable by `A_FEW`. */
+/** Fraction of a page's records that may have no key if no candidate for the key fields is suitable with `A_FEW`. */
 const MOST = 1 / 5;
 
 /**
- * Chooses the key fields of a list with several candidates (each one field or several), from the elements of a page. Returns the first
- * candidate with which at least nine tenths of the JSON objects, or else four fifths, have a key, and no two objects with the same key
- * differ. If there is none, returns the names of all fields instead. Undefined for a page without JSON objects.
+ * Chooses the key fields of a list: returns the first suitable candidate (one field or several), or the names of all fields if none is.
+ * Undefined for a page without JSON objects.
+ *
+ * A candidate is suitable if at least nine tenths of the JSON objects have a key, and no two objects with the same key differ. If no
+ * candidate is suitable, four fifths are enough.
+ *
+ * @param data Elements of a page.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
