@@ -304,9 +304,10 @@ export class PagePlan {
    * `limit` down to half of it that have only small prime factors (see {@link SMOOTH}), then all sizes from `limit` down to `#least`.
    */
   *#sizes(limit: number): Generator<number> {
-    const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
-    for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
-    for (let size = limit; size >= this.#least; size -= 1) yield size;
+    const least = Math.min(limit, this.#least); // the limit is smaller after pages of the server's smallest size have failed
+    for (let size = limit; size >= Math.max(least, limit / 2); size -= 1)
+      if (isSmooth(size)) yield size;
+    for (let size = limit; size >= least; size -= 1) yield size;
   }
 }
 

@@ -182,6 +182,15 @@ it('from a limit of 21 on a whole page reaches on from any place', () => {
   }
 });
 
+it('whole pages go on when pages of the smallest size that the server sends have failed', () => {
+  const plan = new PagePlan();
+  plan.foundWhole();
+  const seen = { length: 20, hasNext: true, reported: undefined };
+  plan.saw({ ...seen, place: { offset: 0, pageSize: 13 } });
+  plan.tooLarge(13, 20);
+  expect(plan.wholeAt(100, 100)).toEqual({ offset: 91, pageSize: 13 });
+});
+
 describe('a list whose end the server denies', () => {
   it.each([10, 100, 990, 1_000])('ends where nothing new comes: %i records', (count) => {
     for (const server of [{ claimsNext: true }, { claimsNext: true, wraps: true }]) {
