@@ -221,8 +221,8 @@ export class LocalAccount {
   }
 
   /**
-   * Updates `#handoverSince` while the account is assigned to this instance and not served by it. Does nothing unless another instance was
-   * the account's last owner.
+   * Updates `#handoverSince` (begin of the handover). Called while the account is assigned to this instance but not served by it. Does
+   * nothing unless another instance was the account's last owner.
    */
   #watchHandover({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;

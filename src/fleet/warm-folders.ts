@@ -31,8 +31,8 @@ export function warmFolders(stateDir: string, scheduler: SchedulerLike) {
     /** Marks the account's folder as in use: the account is assigned to this instance. */
     use: (account: string): void => void unused.set(account, Infinity),
     /**
-     * Marks the account's folder as unused, because the account is not assigned to this instance any more. Forgets a folder without images,
-     * so that it is not deleted later.
+     * Marks the account's folder as unused: the account is not assigned to this instance any more. A folder without an image store is not
+     * tracked, so it is not deleted later.
      */
     release: (account: string): void => {
       if (hasImages(join(stateDir, account))) unused.set(account, scheduler.now());

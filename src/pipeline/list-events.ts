@@ -32,7 +32,7 @@ export interface ListEventsOptions {
    * after a failure.
    */
   readonly confirmations: Confirmations;
-  /** The list's key fields. `wasEmpty` and `beganAt` say whether and when the list was read as empty before: see {@link ChosenKey}. */
+  /** The key fields, and whether and when the list was first read as empty before they were chosen: see {@link ChosenKey}. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;

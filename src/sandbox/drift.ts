@@ -41,7 +41,7 @@ export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
   /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */
   readonly #keyless = new Map<string, number>();
-  /** JSON texts without drift of the records whose served version is altered by drift, by list and id. */
+  /** For each record that drift has altered: its JSON text without drift, by list and id. */
   readonly #plain = new Map<string, string>();
 
   /**

@@ -23,7 +23,10 @@ export interface StoredPayloadDigest {
   readonly updatedAt: number | null;
 }
 
-/** When the API last showed a key, or a run (adjacent records of a page), as numbers of sweeps (recurring full scans of the list). */
+/**
+ * When the API last showed a key, or a run (adjacent records of a page): by the numbers of sweeps (recurring full scans of the list), which
+ * count up from sweep to sweep.
+ */
 export interface Sighting {
   /**
    * Number of the newest sweep (full scan) that had begun when the key or run of records was last shown by a read of any kind, such as a

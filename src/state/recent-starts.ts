@@ -160,9 +160,9 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write a file with the name of a service instance: the one that wrote the times of requests in the same
- * folder ({@link recentStarts}). If this instance also wrote the newest declaration in the ledger topic, these times include the requests
- * in that declaration.
+ * Returns functions that read and write a file. It contains the name of the instance that wrote the request times in the same folder
+ * ({@link recentStarts}). If that instance also wrote the newest declaration in the ledger topic, these times include the requests in that
+ * declaration.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

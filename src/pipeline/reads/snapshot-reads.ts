@@ -140,7 +140,8 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the time, in epoch ms, from which on a created record counts as new (event `c` instead of `r`). Null if the server sends no time.
+ * Returns the earliest creation time of a record that counts as new (event `c` instead of `r`), in epoch ms: the later one of `serverTime`
+ * and `since`. Null if the server sends no time.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   // Records created before `since`, where polls resume, may have been published after an earlier snapshot.

@@ -13,7 +13,7 @@ import type { PagePart } from '../records/page-records.ts';
 import type { Stamps } from '../records/stamps.ts';
 
 /**
- * Decodes the element at byte `at` of a page, or the known run (adjacent records with the bytes of an earlier read) that begins there.
+ * Decodes the element at byte `at` of a page, or a run that begins there (adjacent records that are recognized together as unchanged).
  * Returns the records, and the index of the byte after the last one. Must be called for the elements of a page in their order.
  *
  * @throws SyntaxError if the element is not JSON; RangeError if it is nested too deeply.

@@ -51,7 +51,7 @@ export function isPageRefused(error: unknown): boolean {
  */
 const MIN_FAILURES = 3;
 /**
- * Minimum time, in ms, between the first and the newest failure of a page that is given up (with `some` tries). If it is too small, a short
+ * Minimum time, in ms, from a page's first to its newest failure before `PageTries` `some` gives the page up. If it is too small, a short
  * outage is taken for a bad page.
  */
 const LEAST_MS = 5_000;

@@ -42,7 +42,7 @@ export interface Answer {
   readonly reported?: ReportedPlace;
   /** List offset of the first record, if it is known to differ from the requested one. */
   readonly offset?: number;
-  /** Set if the page has a gap: a record that makes every page with it fail. An unreadable record is inserted in its place. */
+  /** Set if the page has a gap: records that make every page with them fail. Each is replaced by an unreadable record. */
   readonly hasGap?: true;
   /** Set if the API caps the list after this page: it serves no further records although the list has more. */
   readonly isCut?: true;

@@ -83,8 +83,8 @@ export interface DiffOptions {
   /** Holds back records that return, or may return, to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
-   * Hides the personal fields in a published record as the current settings require. Needed if those settings can change at a restart:
-   * `confirmations` then does not hold back a record that differs only because more fields are hidden.
+   * Hides the personal fields in a published record as the current settings require. Without it, `confirmations` may hold back a record only
+   * because the settings hide more fields since a restart.
    */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */

@@ -146,7 +146,7 @@ export function headersOf(headers: Parameters, parameters: Variables): Record<st
 }
 
 /**
- * Returns the address of a description's path after the base URL. It has the origin of the base URL: credentials are sent there only.
+ * Appends a path of the description to the base URL. The result has the origin of the base URL: credentials are sent to no other.
  *
  * @throws RangeError if a variable of the path has no value, or the path does not begin with a slash.
  */

@@ -63,8 +63,9 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a refused token is tried again for a list, in ms. If it is too large, a token that is valid again is used late. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * After a query has failed although the token was valid, failing queries of the same kind (such as by key) are not retried for this time,
- * in ms. If it is too short, each of many failing queries is retried. If it is too long, a token that stops working is noticed later.
+ * Time, in ms, after a query failed although the token was valid. In this time failing queries of the same kind (such as by key) are not
+ * retried, provided that one has worked with the token since. If it is too short, each of many failing queries is retried. If it is too
+ * long, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**

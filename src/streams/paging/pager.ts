@@ -188,8 +188,8 @@ class OffsetPager extends Pager {
   }
 
   /**
-   * Returns the position of the next page. Normally the next page begins some records before the end of this one. It begins directly after
-   * a page without new records if only an empty page shows where the list ends.
+   * Returns the position of the next page. It normally begins some records before the end of this page, but exactly at its end if this page
+   * has no new records and only an empty page shows where the list ends.
    */
   next({ requested, joint, end, records, isIdle }: ReceivedPage): Position {
     const { next } = joint;

@@ -60,8 +60,8 @@ export interface SweepProgress {
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
   /**
-   * Whether any sweep has read unchanged records in a different order than earlier in that sweep. If so, anchors (unchanged records on a
-   * page) prove nothing.
+   * Whether any sweep has read unchanged records again, as pages overlap, and in another order. If so, anchors (unchanged records on a page)
+   * prove nothing.
    */
   readonly isUnordered: boolean;
   readonly top: number;

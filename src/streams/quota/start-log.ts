@@ -154,7 +154,7 @@ export class StartLog {
     return Math.min(free, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** Whether the log has no starts, such as the log of a lane (stream of requests) without requests lately. */
+  /** Whether no starts of requests are logged, as for a lane (stream of requests) without requests lately. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }

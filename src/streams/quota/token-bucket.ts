@@ -40,8 +40,8 @@ export interface TokenBucketOptions {
    * Called with the time (ms) when the quota grants a start, before the waiting value is emitted or the waiting work begins. The time can
    * be stored and passed to a later bucket in `starts`.
    *
-   * The returned function is called with the time (ms) when work run with {@link during} ends. `isAnswered`: whether the work completed, or
-   * the server does not count the request.
+   * The returned function is called with the time (ms) when work run with {@link during} ends. `isAnswered`: false if the request may still
+   * reach the server and be counted.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /**
