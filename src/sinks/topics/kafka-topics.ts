@@ -32,7 +32,7 @@ interface TopicsState {
   readonly partitions: ReadonlyMap<string, number>;
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
-  /** Findings about settings that are unwise, that were left out, or that can't be read. */
+  /** Findings about settings that are unwise, refused by the brokers, or unreadable. */
   readonly warnings: readonly TopicFinding[];
 }
 
