@@ -48,7 +48,7 @@ export interface ApiOptions {
   readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /** Connections to the API. Default: a pool of at most {@link MAX_API_CONNECTIONS} connections. */
+  /** Connections to the API. Default: a pool of at most `MAX_API_CONNECTIONS` connections. */
   readonly dispatcher?: Dispatcher;
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
@@ -165,8 +165,8 @@ export function openApi(options: ApiOptions): Api {
         variables: () => ({ ...config.parameters, ...credentials() }),
       });
   /**
-   * Observations about the responses of each list, by the list's name: texts that are not JSON and are accepted as unreadable records, how
-   * the server pages, and list offsets of records that make pages fail.
+   * Observations about the responses of each list, by the list's name: texts that are not JSON and are accepted as unreadable records, list
+   * offsets and page sizes that the server supports, and list offsets of records that make pages fail.
    */
   const findings = new Map(
     description.lists.map((list) => {

@@ -23,8 +23,8 @@ export interface Lanes {
    */
   readonly fullScan: Limit;
   /**
-   * Lane of the sweeps (recurring full scans) of a polled list. Its share is the part of the quota that polls at the configured interval
-   * leave free, and at least the fraction `SWEEP_SHARE`.
+   * Lane of the sweeps (recurring full scans) of a polled list. Its share is the quota minus the polls at the configured interval, and
+   * at least the fraction `SWEEP_SHARE`.
    */
   readonly sweep: Limit;
   /**
@@ -91,8 +91,8 @@ export interface LanesOptions {
 }
 
 /**
- * Smallest share of the lane `singleRecords`, as a fraction of the quota. At a quota of 100 requests a minute, 1,000 records take half an
- * hour.
+ * Smallest share of the lane `singleRecords`, as a fraction of the quota. At a quota of 100 requests a minute, 1,000 requests of this lane
+ * take half an hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
 /** Smallest fraction of the quota that polls leave to sweeps (recurring full scans) when no other reads of the list run. */
@@ -116,8 +116,8 @@ export function lanesOf(options: LanesOptions): BucketLanes {
     nothing: Math.max(1, perMinute * (1 - SWEEP_SHARE)),
   } satisfies Record<ConcurrentReads, number>;
   /**
-   * Estimated maximum number of poll requests in a quota window: for each list, two at each poll interval and ten more. Infinity if no poll
-   * interval is configured.
+   * Estimated maximum number of poll requests in a quota window: for each list ten, plus two for each poll interval in the window. Infinity
+   * if no poll interval is configured.
    */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;
   const polls = Math.min(forPolls.nothing, most);

@@ -24,18 +24,16 @@ export interface QuotaOptions {
   readonly ledger?: Pick<Ledger, 'quota'> | undefined;
 }
 
-/**
- * Share of guests (processes beside the service) in a quota for lists, as a fraction; at least one request a minute for each of the lists.
- */
+/** Fraction of a quota for lists that guests (processes beside the service) may use; at least one request a minute for each list. */
 const GUEST_SHARE = 0.2;
-/** Rank of guests' requests: before polls, because they are rare and an operator waits for the result. */
+/** Rank of guests' requests. They are served before polls, because they are rare and an operator waits for the result. */
 const GUEST_RANK = -1;
 /** Fraction of the login quota that guests (processes beside the service) may use; at least one login. Logins of the service come first. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
 /**
- * Maximum difference, in ms, between a request's time in the ledger and the exact time in the state folder. The time in the ledger is the
- * later one: it is rounded up to a full second, and may include `MAX_REQUEST_DELAY_MS`.
+ * Maximum number of ms by which the ledger dates a request later than the state folder does. The ledger's time is rounded up to a full
+ * second, and may include `MAX_REQUEST_DELAY_MS`.
  */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
 /**
@@ -110,12 +108,10 @@ export class Quota {
   }
 
   /**
-   * Counts the requests of earlier processes against the quota: those that `guests` declare, and those of the account's previous owner. The
-   * source of the owner's requests is:
+   * Counts the requests of earlier processes against the quota: those that `guests` declare, and those of the account's previous owner.
    *
-   * - the state folder, if the owner left no declaration (`sent` is undefined);
-   * - also the state folder, if the owner used it (`isOurs`) and none of the owner's requests is missing there;
-   * - otherwise the declaration `sent`.
+   * The owner's requests are taken from its declaration `sent`. They are taken from the state folder instead if `sent` is undefined, or if
+   * the owner used this folder (`isOurs`) and the folder has all of them.
    */
   inherit(
     sent: DatedDeclaration | undefined,

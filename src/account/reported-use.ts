@@ -17,9 +17,9 @@ export interface ReportedUseOptions {
 }
 
 /**
- * Largest rise of the reported number of remaining requests that responses out of order may cause, for each overlapping request of this
- * process. A larger rise means that the API has reset the quota. If it is too small, responses out of order are mistaken for a reset. If it
- * is too large, the reset of a little-used quota is not noticed.
+ * Maximum rise of the reported number of remaining requests, per overlapping request of this process, if responses arrive out of order. A
+ * larger rise means that the API has reset the quota. If the value is too small, responses out of order are mistaken for a reset. If it is
+ * too large, the reset of a little-used quota is not noticed.
  */
 const OVERTAKEN = 2;
 

@@ -60,8 +60,8 @@ export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
 /** Resync and certificate requests in the signals topic that concern one list, and their acknowledgements. */
 export interface TaskJobs {
   /**
-   * Emits the requests to publish this list, or records of it, again (resyncs): first all pending requests, oldest first, then new ones.
-   * Never completes or errors.
+   * Emits the resync requests for this list (to publish records again): first all pending ones, oldest first, then new ones. Never
+   * completes or errors.
    */
   readonly resyncs$: Observable<ResyncJob>;
   /**
@@ -162,7 +162,7 @@ export class SignalJobs {
   }
 
   /**
-   * Emits the jobs of new requests. Must be called after the whole batch is applied, because it may also contain the acknowledgements of
+   * Emits the jobs of new requests. Must be called after the whole batch is applied, because the batch may also contain acknowledgements of
    * these requests.
    */
   #emit(jobs: readonly SignalJob[]): void {
@@ -255,8 +255,8 @@ type OfRequest = 'id' | 'account' | 'resource' | 'at';
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;
 
 /**
- * The pending requests of one account: resync and certificate requests that were read from the signals topic, and are not yet acknowledged
- * for at least one list.
+ * The pending requests of one account: resync and certificate requests from the signals topic that lack an acknowledgement for at least
+ * one of their lists.
  */
 class PendingJobs {
   readonly #options: SignalJobsOptions;

@@ -52,9 +52,7 @@ function jsonLines(accounts: readonly AccountOverview[]): string {
     .join('');
 }
 
-/**
- * Functions that return the text of an account for each column of the printed table. No value: `-`, or an empty text in the last column.
- */
+/** Columns of the printed table: each function returns an account's text. Without a value it is `-`, in the last column an empty text. */
 const COLUMNS: readonly ((account: AccountOverview) => string)[] = [
   ({ account }) => account,
   ({ state }) => state,

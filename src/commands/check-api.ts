@@ -378,7 +378,7 @@ function lifeText(lifeMs: number): string {
   return minutes > 0 ? `${minutes} min` : `only ${Math.round(lifeMs / 1_000)} s`;
 }
 
-/** Returns the smallest difference between two dates that a notation can write, in ms. */
+/** Returns the resolution of a date notation in ms: the smallest difference that it can express between two dates. */
 function unitOf({ write }: TimeFormat): number {
   const start = Date.UTC(2020, 0, 1);
   return [1, 1_000, 60_000, 3_600_000].find((ms) => write(start) !== write(start + ms)) ?? A_DAY_MS;

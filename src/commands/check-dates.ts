@@ -17,7 +17,7 @@ export interface DatesCheck {
 }
 
 /**
- * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean.
+ * Checks the date parameters of a list: requests it with dates as polls do, and measures how the API interprets them.
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.

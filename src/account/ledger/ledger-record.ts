@@ -26,8 +26,8 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age is the time in ms from the latest possible arrival of the requests at
-   * the API to the sending of the declaration. It is negative if they may arrive after the declaration is sent.
+   * Requests of the last minute, as pairs of age and count. The age counts from the latest possible arrival of the requests at the API
+   * until the declaration is sent, in ms. It is negative if the requests may arrive after the declaration is sent.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
@@ -92,7 +92,7 @@ export function isOfApiKey(text: string, key: string): boolean {
   return entry !== undefined && 'quotas' in entry && entry.key === key;
 }
 
-/** A number of requests that count against a quota for one quota window, beginning at the time `at`, in ms on the local clock. */
+/** A number of requests that count against a quota until one quota window after the time `at`, in ms on the local clock. */
 export interface TimedCount {
   readonly at: number;
   readonly count: number;
@@ -141,8 +141,10 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that count against the quota `name`: normally the part with that name. If there is none, the parts of
- * all lists count against the quota `all` (which lists share), and the part `all` counts against a list's quota.
+ * Returns the parts of a declaration that count against the quota `name`: the part with that name. If the declaration has no such part:
+ *
+ * - for `all` (the quota that lists share), the parts of all lists;
+ * - for a list, the part `all`.
  */
 export function quotaDeclarationsIn(
   name: string,

@@ -39,8 +39,8 @@ export interface InheritedLedger {
   /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
   readonly latestSentAt: number;
   /**
-   * Recent declarations of guests (processes such as `check` beside the service), the newest of each, and of other accounts that use the
-   * same API key.
+   * Recent declarations: the newest one of each guest (a process beside the service, such as `check`), and of each other account that uses
+   * the same API key.
    */
   readonly guests: readonly DatedDeclaration[];
   /** Whether `declaration` gives the predecessor a lease that may not have expired yet. */
@@ -56,8 +56,8 @@ export interface InheritedLedger {
 export interface QuotaLedger {
   readonly gate: Gate;
   /**
-   * To be called with the time when a request starts. Returns a function to be called when the request ends, with the time and whether a
-   * response arrived. The times are in ms on the scheduler's clock.
+   * To be called with the time when a request starts. Returns a function to be called with the time when the request ends. `isAnswered`:
+   * false if the request may still reach the API. Times are in ms on the scheduler's clock.
    */
   readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
   /** Adds requests of other processes to the counted ones. Declarations include them for a minute, so that a successor counts them too. */
@@ -412,7 +412,7 @@ function inheritedFrom(prior: PriorEntries): InheritedLedger {
 /** Time limit, in ms, for each of the last two steps when a process stops: writing its final declaration, and closing the ledger. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
-/** Waits until `work` ends, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
+/** Waits until `work` ends, for `FINAL_DECLARATION_TIMEOUT_MS` at most, and ignores the errors of `work`. */
 export async function withinFinalTimeout(
   work: () => Promise<unknown>,
   scheduler: SchedulerLike,

@@ -3,7 +3,7 @@
  * can be made up for. The number of requests in a window is limited elsewhere (`token-bucket.ts`).
  */
 const RATE_MARGIN = 1.01;
-/** Capacity of the token bucket at low quotas, in requests. The last token is reserved for polls and guests. */
+/** Capacity of the token bucket, in requests (more at quotas of thousands a minute). The last token is reserved for polls and guests. */
 const MAX_BURST = 2;
 /**
  * Assumed resolution of timers, in ms. As a timer may fire this late, the pacer lets all requests that become due within this time start at

@@ -18,8 +18,8 @@ export function usedRequests() {
   };
   return {
     /**
-     * Counts one request that ended at the time `at`, in ms. A request without a response counts as ended {@link MAX_REQUEST_DELAY_MS}
-     * later, because it may still reach the API.
+     * Counts one request that ended at the time `at`, in ms. If the request may still reach the API (`isAnswered` is false), it counts as
+     * ended {@link MAX_REQUEST_DELAY_MS} later.
      */
     requestEnded: (at: number, isAnswered: boolean): void =>
       add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),

@@ -69,7 +69,7 @@ export class PermitSource {
   readonly #options: PermitSourceOptions;
   /** Whether an attempt to acquire permits has ever ended without an error of Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
-  /** Whether `onUndeclared` was called. From then on, an attempt that does not reach Kafka is not retried. */
+  /** Whether `onUndeclared` was called. From then on, until Kafka is reached, a failed attempt is not retried. */
   #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */
   #isAlone = false;
