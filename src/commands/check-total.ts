@@ -12,8 +12,8 @@ import type { TimeFormat } from '../description/time-format.ts';
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
- * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. If it is too small,
- * records that are added during the check look like records that the API does not serve.
+ * Maximum accepted difference, in records, between the total of the whole list and the sum of the totals of two windows (ranges of dates).
+ * If it is too small, records that are added during the check look like records that the API does not serve.
  */
 const MARGIN = 20;
 

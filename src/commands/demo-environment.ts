@@ -5,8 +5,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
 
 /**
- * Returns the `no_proxy` settings of the environment, with the loopback addresses added: proxies can't reach the demo's sandbox and
- * registry, which are there.
+ * Returns the `no_proxy` settings of the environment, with the loopback addresses added. The demo's sandbox and registry have these
+ * addresses, which a proxy can't reach.
  */
 export function directLoopback(env: Environment): Environment {
   const set = env.no_proxy || env.NO_PROXY;

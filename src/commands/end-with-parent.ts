@@ -1,5 +1,5 @@
 /**
- * Module preloaded into the processes that `demo` starts. It ends the process when the IPC channel to the demo closes, which happens even
- * if the demo is ended by SIGKILL.
+ * Ends this instance of `cellarstream demo` when the IPC channel to the demo closes, which happens even if SIGKILL ends the demo. The demo
+ * preloads this module into its instances.
  */
 process.once('disconnect', () => process.exit(1));

@@ -76,8 +76,8 @@ function textOf(
 }
 
 /**
- * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the paths of
- * other changed fields without their values, which may be personal.
+ * Formats a line for each created, updated or deleted record: its key, its status changes with values, and the paths of other changed
+ * fields except the modification time. The values of these fields are left out, because they may be personal.
  */
 export function changeLines(
   published: Published,
@@ -105,8 +105,8 @@ export function changeLines(
 }
 
 /**
- * Returns the path within a record, as member names, of the part that `table` calls `subject`; empty for the record itself. Returns
- * `[subject]` if `table` has no such name.
+ * Returns the path of a status subject (the record or a part of it) within the record, as member names. The path is empty for the record
+ * itself, and `[subject]` for a subject that `table` does not contain.
  */
 function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
   return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];
@@ -135,7 +135,7 @@ function statusText(
 
 const idText = (id: string | null) => (id === null ? '' : `[${id}]`);
 
-/** Returns the paths of an event's changed fields. Those after the first {@link PATHS_SHOWN} are replaced by their number. */
+/** Returns the first {@link PATHS_SHOWN} paths of an event's changed fields. If there are more, adds how many, as in `3 more`. */
 function firstPaths(paths: readonly string[]): readonly string[] {
   const more = paths.length - PATHS_SHOWN;
   return more > 0 ? [...paths.slice(0, PATHS_SHOWN), `${more} more`] : paths;

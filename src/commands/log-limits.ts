@@ -60,8 +60,8 @@ function countsFrom(since: number) {
 
 /**
  * Returns a function that takes a name and an item, and limits the calls of `emit` for each name. The first item is emitted at once. Later,
- * `emit` is called at intervals of `everyMs` (ms), with the newest item and the number of items since the previous call. Items that are not
- * emitted when the process ends are dropped.
+ * `emit` is called at intervals of `everyMs` (ms), with the newest item and the number of items since the previous call. Items that
+ * still wait when the process ends are dropped.
  */
 export function coalesce<T>(
   everyMs: number,

@@ -51,7 +51,7 @@ export function oneAccount<N extends Need>(
 }
 
 /**
- * Loads the settings for a replay, which need no API key. If ACCOUNTS_DIR is set, the account's file is read; otherwise
+ * Loads the settings of `replay` and `verify`, which need no API key. If ACCOUNTS_DIR is set, reads the account's file. Otherwise
  * {@link replayedPrefix} determines the account's topics.
  *
  * @throws CellarstreamError `SETTINGS`.
@@ -67,7 +67,7 @@ export function replaySettings(
  * Returns the prefix of an account's topics, by the first of these cases that applies:
  *
  * 1. `account` is undefined: TOPIC_PREFIX.
- * 2. ACCOUNTS_DIR is set: TOPIC_PREFIX of the account's own file, from which the given settings have been loaded.
+ * 2. ACCOUNTS_DIR is set: the prefix in the given settings, which are then those of the account.
  * 3. Kafka has a fleet's topic under TOPIC_PREFIX: `<TOPIC_PREFIX>.<account>`.
  * 4. `account` is ACCOUNT_NAME: TOPIC_PREFIX.
  *

@@ -46,7 +46,7 @@ const KAFKA_TIMEOUT_MS = 5_000;
 /**
  * `cellarstream peek RESOURCE`: reads a list once and prints the events that an initial snapshot would publish, one JSON object per line.
  *
- * It does not need Kafka. If KAFKA_BROKERS is set, its requests count against the account's quota, as those of `check` do.
+ * `peek` does not need Kafka. If KAFKA_BROKERS is set, a running service counts the requests of `peek` against the account's quota.
  */
 export async function peekCommand(
   resource: Resource,

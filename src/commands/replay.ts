@@ -109,8 +109,8 @@ function positionOf<Word extends string>(
 }
 
 /**
- * Returns the topic `<prefix>.<of>`. It must hold the events of a list of the description, the status changes of a list, or the dead
- * letters, or have the schema of events in the registry.
+ * Returns the topic `<prefix>.<of>`: a list's events, a list's status changes, the dead letters, or any topic that has a schema of events
+ * in the registry.
  *
  * @throws CellarstreamError `SETTINGS` for any other topic; `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
  */

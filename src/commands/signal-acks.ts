@@ -8,9 +8,7 @@ import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 
 export interface AcksOptions<A> {
-  /**
-   * When it emits, the wait for the service's acknowledgements ends. An observable that may emit before the wait has to replay its value.
-   */
+  /** Ends the wait for the service's acknowledgements when it emits. If it may emit before the wait begins, it has to replay the value. */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;
   readonly onRetry: (retry: Retry) => void;

@@ -19,7 +19,7 @@ import type { TallyText } from '../schemas/events/key-tally.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { copyRows } from './copy-rows.ts';
 
-/** Number of keys with one kind of error in a copy of a list, and the first of those keys. */
+/** Keys with one kind of error in a copy of a list: the number of all these keys (`count`), and the first few of them (`keys`). */
 export type KeyList = Readonly<Pick<FirstKeys, 'count' | 'keys'>>;
 
 /**
@@ -90,7 +90,7 @@ function positionsOf({ certificate }: PublishedCertificate): Map<number, number>
   );
 }
 
-/** Returns the certificate's position in each partition. A position outside the topic's offsets is replaced by the nearest of them. */
+/** Returns the certificate's position in each partition. A position outside the topic is replaced by the first or the end offset. */
 function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTopic): TopicPosition {
   const ends = [...bounds].map(([partition, { low, high }]) => {
     const position = BigInt(positions.get(partition) ?? 0);

@@ -90,7 +90,7 @@ function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
   return all.filter((each) => each !== undefined);
 }
 
-/** Returns remarks on a certificate, such as `3 too large to publish`: one for each kind of exception that occurs in it. */
+/** Returns remarks on a certificate, such as `3 too large to publish`: one for each count of exceptional records that is not 0. */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;
   const named = undecided_keys.slice(0, 3).join(', ');

@@ -49,7 +49,7 @@ const CHECK_EVERY_MS = 200;
 
 /**
  * `cellarstream verify`: compares the topics of lists with the newest certificates of full scans, and a user's own copy of a list with its
- * topic and certificate. It relies on nothing from the service but its certificates. Resolves to whether everything is correct.
+ * topic and certificate. The service's cursors and store are not used. Resolves to whether everything is correct.
  */
 export async function verifyCommand(
   named: readonly Resource[],

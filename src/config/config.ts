@@ -102,9 +102,9 @@ export interface PiiConfig {
 export interface Config {
   /** Description of the API: how to log in, and its lists. */
   readonly description: ApiDescription;
-  /** Absolute path of the file that `MEASURED` names: how the API behaved when `cellarstream check --measure` ran. Absent if not set. */
+  /** Absolute path of the file that `MEASURED` names (output of `cellarstream check --measure`). Absent if `MEASURED` is not set. */
   readonly measuredFile?: string;
-  /** Settings of the API; undefined unless all settings that the API requires are set. */
+  /** Settings of the API; undefined unless its address and its credentials are set. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;
   readonly registry: RegistryConfig | undefined;
@@ -131,22 +131,18 @@ export interface Config {
     readonly startFrom: number | undefined;
     readonly pageSize: number;
     /**
-     * Largest percentage of a list's keys, 0 to 100, that may go missing between two full scans before deletions are held back:
+     * Percentage of a list's keys, 0 to 100. Deletions are held back if too many keys go missing between two full scans:
      *
-     * - Up to 2 missing keys: not held back.
-     * - Up to 20 missing keys: held back if they are more than a third of the list, at any percentage below 100.
-     * - More than 20 missing keys: held back if they are more than this percentage, or more than a third of the list.
+     * - more than 20 keys that are more than this percentage of the list, or
+     * - more than 2 keys that are more than a third of the list.
      *
-     * At 100, nothing is held back.
+     * At 100, no deletions are held back.
      */
     readonly deleteLimitPercent: number;
     /** How long a record has to stay missing from the list before its deletion is published, in ms. */
     readonly deleteProofMs: number;
   };
-  /**
-   * Age of a list's newest certificate, in ms, from which the next full scan publishes another one. A certificate that was requested is
-   * published at any age.
-   */
+  /** Shortest time between two certificates of a list, in ms. It does not apply to certificates that a user requests. */
   readonly certificateIntervalMs: number;
   readonly quota: {
     readonly perMinute: number;

@@ -49,8 +49,8 @@ const REQUIREMENTS: readonly (Requirement & readonly [Name, Name])[] = [
 ];
 
 /**
- * TLS settings, each followed by the settings of the addresses that it applies to. A TLS setting is an error if one or more of its
- * addresses are set, and these all begin with `http://`.
+ * TLS settings, each followed by the settings of the addresses that it applies to. A TLS setting is an error if at least one of its
+ * addresses is set, and all that are set begin with `http://`.
  */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],

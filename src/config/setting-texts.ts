@@ -15,7 +15,7 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** A setting, and another setting without which it is useless. */
+/** A setting (`name`) that is useless without another setting (`required`). */
 export type Requirement = readonly [name: string, required: string];
 
 /** Returns a problem for each setting that is set without the setting that it requires. */
