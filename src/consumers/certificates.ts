@@ -57,10 +57,7 @@ export function certificatesSource(
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, if its version publishes certificates. Check the prefix: accounts of a fleet share a topic with the prefix of the fleet';
-/**
- * Number of messages that the first search for certificates covers. Each further search covers `WINDOW_GROWTH` times as many as the one
- * before.
- */
+/** Number of messages in the first search for certificates. Each further search covers `WINDOW_GROWTH` times as many as the previous. */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;
 

@@ -11,8 +11,8 @@ import type { EventSummary } from './live-key-tracker.ts';
 import { KeyTally } from '../schemas/events/key-tally.ts';
 
 /**
- * Result of comparing the records that a consumer has read with a certificate of the list. Data that cannot be compared is `not checked`,
- * never `disagrees`.
+ * Result of comparing the records that a consumer has read with a certificate of the list. `disagrees`: records differ or events are
+ * missing. `not checked`: no comparison is possible.
  */
 export type Checked = 'agrees' | 'disagrees' | 'not checked';
 
@@ -91,7 +91,7 @@ export function whyUncheckable(
   return "the certificate is older than the topic's min.compaction.lag.ms: events that it counts may have been compacted away";
 }
 
-/** Reason why a partition can't be compared with a certificate, and the verdict: `disagrees` if events are missing, else `not checked`. */
+/** Reason why a partition's count and digest are not available, and the verdict: `disagrees` if events are missing, else `not checked`. */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
@@ -147,7 +147,8 @@ export class TableCheck {
   readonly #keys = new LiveKeyTracker();
   readonly #topic: CertifiedTopic;
   /**
-   * Count and digest of the live keys after each recent event, by partition, in offset order. A certificate may be older than these events.
+   * Count and digest of the live keys after each recent event, by partition, in offset order. Needed because a certificate describes
+   * an offset in the past.
    */
   readonly #recent: Map<number, TallyAt[]>;
 

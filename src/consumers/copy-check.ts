@@ -7,9 +7,9 @@ import type { EventSummary } from './live-key-tracker.ts';
 /**
  * Verdict on a row (key and sequence) of a copy of a list:
  *
- * - `right`: the row has the sequence that the record had at the certificate's offset, or that a later event gave it.
- * - `stale`: the record existed at that offset or was written later, but the row has another sequence.
- * - `too many`: the record neither existed at that offset nor was written later, or an earlier row has the same key.
+ * - `right`: the row's sequence is that of the record at the certificate's offset, or that of a later event of the record.
+ * - `stale`: the row has another sequence, although the record existed at that offset or was written later.
+ * - `too many`: the record did not exist at that offset and was not written later. Also: an earlier row has the same key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 

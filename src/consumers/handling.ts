@@ -38,7 +38,7 @@ export interface DeadLettered {
   readonly tries: number;
 }
 
-/** A pause before a retry of the handler with `event` or, if `event` is undefined, of a call to Kafka or the registry. */
+/** A pause before a retry: of the handler if `event` is set, otherwise of a call to Kafka or the registry. */
 export interface GroupRetry extends Retry {
   readonly event?: { readonly partition: number; readonly offset: string } | undefined;
 }
@@ -148,7 +148,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'VALUE_UNREADABLE';
 }
 
-/** Throws `error`, or `VALUE_UNREADABLE` if the registry refused the message's schema id although it has a schema of the topic. */
+/** Throws `VALUE_UNREADABLE` if the registry refused a message's schema id but has a schema of the topic; otherwise throws `error`. */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
   // A registry without a schema of the topic may be the wrong one: `VALUE_UNREADABLE` would turn every message into a dead letter.

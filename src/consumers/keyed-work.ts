@@ -159,7 +159,7 @@ class BatchRun<E, R> {
     this.#inFlight.unsubscribe();
   }
 
-  /** Starts to process the ready item that is earliest in the batch. Called by `Slots`, which has reserved a slot for that item before. */
+  /** Starts to process the ready item that is earliest in the batch. `Slots` calls this when it gives the batch a slot. */
   begin(): void {
     const index = this.#ready.shift()!;
     if (this.#ready.length > 0) this.#slots.request(this);

@@ -43,8 +43,8 @@ export function positionAfter(
 }
 
 /**
- * Returns the first and the end offset of a replay for each partition. If `to` is a Date, the end offsets are the current ends, and
- * `before` of the result is the time before which to end.
+ * Returns the first and the end offset of a replay for each partition. Unless `to` is a position, the end offsets are the current ends. If
+ * `to` is a Date, `before` of the result is its time, in epoch ms.
  *
  * @throws CellarstreamError `POSITION` if the topic does not exist, a Date is invalid, or a position does not fit the topic.
  */

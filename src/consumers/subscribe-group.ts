@@ -66,9 +66,9 @@ export interface SubscribeGroupOptions<T> {
   /** Called after each rebalance with the partitions assigned to this member. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
-   * Called with the list's newest certificate, and with each later one when it is published, even if the member has not handled all events
-   * before it: compare the certificate's positions with the consumer group's committed offsets. A certificate states count and digest of
-   * the list's records after a full scan. If the callback throws, the member ends with that error.
+   * Called with the list's newest certificate, and with each later one when it is published. A certificate states count and digest of the
+   * list's records after a full scan. The events before the certificate's positions may not have been handled yet: compare the positions
+   * with the consumer group's committed offsets. If the callback throws, the member ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
   /**

@@ -192,8 +192,8 @@ interface Progress {
   /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
   /**
-   * Key of the last event of the partition, if that event was outdated or a duplicate; otherwise null. A tombstone with this key is
-   * outdated, too.
+   * Key of the partition's last event (tombstones aside) if that event was outdated or a duplicate; otherwise null. A tombstone of this
+   * key that follows is outdated, too.
    */
   readonly late: string | null;
 }

@@ -93,8 +93,8 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
- * @param hasGranted Whether the endpoint has granted a token before. If so, a response that is neither a token nor an OAuth error is
- * temporary.
+ * @param hasGranted Whether the endpoint has granted a token before. If so, a response that is neither a token nor a refusal counts as a
+ * temporary error.
  * @param now Current time, in epoch ms.
  * @throws CellarstreamError. Its context has `oauth: 'invalid_client'` if the endpoint refused the client or seems to have refused it.
  */

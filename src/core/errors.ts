@@ -10,8 +10,8 @@ export type ErrorCode =
   /** The API refused the token of a request for records. The request is repeated with the same token or a new one. */
   | 'TOKEN_REJECTED'
   /**
-   * The API refused a request because the quota was used up (429, or a status that means `quota` in the description), or the configured
-   * quota kept the command `check` from sending its requests.
+   * The API refused a request because the quota was used up (429, or a status that means `quota` in the description). Also: the command
+   * `check` could not send its requests, because the configured quota was used up.
    */
   | 'QUOTA_EXCEEDED'
   /**
@@ -109,8 +109,8 @@ const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Codes of errors that, if final, stop only one resource until an operator resolves them. `KAFKA_REFUSED` may do so, too: see
- * {@link isResourceError}.
+ * Codes of errors that concern only one resource: if they are final, the other resources continue. For `KAFKA_REFUSED`,
+ * {@link isResourceError} decides by the context of the error.
  */
 const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',

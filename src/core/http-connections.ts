@@ -39,7 +39,7 @@ export interface HttpConnectionOptions {
   readonly responseLimitMs?: number | undefined;
   /** Maximum size of a response body, in bytes. Default: no limit. */
   readonly maxResponseBytes?: number | undefined;
-  /** Buffer into which all sockets read responses, except those of proxy tunnels. Default: Node allocates a new buffer for each read. */
+  /** Buffer into which all direct connections (without a proxy) read responses. Default: Node allocates a new buffer for each read. */
   readonly onread?: OnReadOpts | undefined;
   /** Proxies for the connections. Default: none, all connections are direct. */
   readonly proxies?: Proxies | undefined;

@@ -94,10 +94,10 @@ function absolute(
 
 /**
  * Wraps the handler of a request that is sent to the proxy with an absolute URL. The request fails with a {@link ProxyError} if the
- * response seems to be the proxy's own: a 407, or a 403 that is not JSON while the server has not responded yet.
+ * response seems to be the proxy's own: a 407, or a 403 that is not JSON and precedes any response of the server.
  *
  * @param origin Origin of the server.
- * @param reached Origins of servers that have responded through the proxy, with a status below 500.
+ * @param reached Origins of servers that have responded, with a status below 500. The handler adds `origin` to this set.
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,

@@ -97,21 +97,21 @@ export const LASTING_MS = {
    */
   unknownTopic: 5_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms, if they have accepted none before. A broker
-   * refuses valid tokens until it has fetched the identity provider's key.
+   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms. Applies until a token has been accepted. A
+   * broker refuses valid tokens until it has fetched the identity provider's key.
    */
   refusedToken: 15_000,
   /**
-   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms, once they have accepted one. Longer than
-   * `refusedToken`, because the cause is then probably the identity provider, not a setting.
+   * How long brokers may refuse this process's OAuth tokens until the refusal is final, in ms. Applies once a token has been accepted.
+   * Longer than `refusedToken`, because the cause is then probably the identity provider, not a setting.
    */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Maximum number of consecutive retries of a fetch after the response that the topic does not exist or, with `retriesOutages: false`, that
- * the broker does not lead the partition. They take some eight seconds. If it is too small, fetches fail while a topic is new or a
- * partition leader is being elected.
+ * Maximum number of consecutive retries of a fetch (some eight seconds) while brokers report that the topic does not exist. With
+ * `retriesOutages: false`, also while brokers report that they do not lead the partition. If it is too small, fetches fail while a topic is
+ * new or a partition leader is being elected.
  */
 export const FETCH_RETRIES = 5;
 
