@@ -4,7 +4,7 @@
 import { CellarstreamError, codeOf } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 
-/** Describes a server for the messages of TLS errors: its name, and the names of the settings for it. */
+/** Describes a server for {@link tlsError}: its name, the names of its settings, and the code of errors that are retried. */
 export interface TlsPeer {
   /** The server in error messages: a name such as `Kafka`, or its address without credentials. */
   readonly who: string;
@@ -127,7 +127,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : '';
 }
 
-/** Returns Node's explanation of a certificate for another host, as ` (<explanation>)`; empty if the error contains none. */
+/** Returns Node's explanation why a certificate does not fit the host, as ` (<explanation>)`; empty if the error contains none. */
 function mismatchReason(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
   return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';

@@ -133,7 +133,7 @@ class Checks {
     this.problems.push({ path, message, isKey: true });
   }
 
-  /** Adds a problem for each limit below one request per minute, and for each limit of a single list that ends with `per key`. */
+  /** Adds a problem for each limit below one request per minute, and for each `per key` limit in the properties of a list. */
   #quotas(): void {
     const { quota, auth, list, lists } = this.#file;
     const check = (limit: string | undefined, ...path: Path) => {
@@ -187,7 +187,7 @@ class Checks {
     }
   }
 
-  /** Adds a problem if a request with this header can't be sent. */
+  /** Adds a problem if the header's name or value is invalid, or if the header is one of {@link CLIENT_HEADERS}. */
   #header(path: Path, name: string, value: string): void {
     try {
       validateHeaderName(name);

@@ -37,7 +37,7 @@ export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
 
 /**
  * Returns words for messages about a description's credentials. `noun`: `API key` or `credentials`. `settings`: the names of the settings
- * that contain them, or `auth in API_DESCRIPTION` if there are none.
+ * with the credentials, or `auth in API_DESCRIPTION` if `auth` uses no settings.
  */
 export function credentialWords(auth: ApiDescription['auth']) {
   const used = credentialsIn(auth);

@@ -134,7 +134,7 @@ export interface StatusTableSubject {
    * field has no valid time.
    */
   readonly time: string | undefined;
-  /** Whether the field `time` contains the creation time of the object, which is used only if the change added the object. */
+  /** Whether the field named by `time` contains the object's creation time. Such a time applies only to changes that added the object. */
   readonly isTimeOfNew: boolean;
 }
 
@@ -184,8 +184,8 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
 }
 
 /**
- * Whether any page of the list can be requested directly: requests contain its list offset, or its number and the page size. If false,
- * pages are requested one after another.
+ * Whether any page of the list can be requested directly: by list offset, or by page number and page size. If false, pages are requested
+ * one after another.
  */
 export function isPagedByOffset(list: ListDescription): boolean {
   return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));

@@ -62,7 +62,7 @@ export const LEVEL_WORDS: Readonly<Record<ReadingLevel, string>> = {
 /**
  * Whether the service can prove that a record of the list was deleted, by full scans or by requests for single records.
  *
- * @param isSorted Whether the list may be sorted by its key. Default true, because a description does not state the order.
+ * @param isSorted False if the list is known not to be sorted by its key. Default true: a description does not state the order.
  */
 export function canProveAbsence(list: ListDescription, isSorted = true): boolean {
   const proves = (level: ReadingLevel) =>

@@ -12,8 +12,8 @@ export interface RequestLimits {
 /** The rate limits that a description states for list requests and for logins. */
 export interface DescribedQuota {
   /**
-   * Whether lists share a limit. `key`: at least one limit counts the requests of an API key for all lists together. `endpoint`: every
-   * limit counts the requests for each list separately.
+   * Whether lists share a limit. `key`: at least one limit applies to all lists together. `endpoint`: every limit applies to each list
+   * separately.
    */
   readonly scope: 'endpoint' | 'key';
   /**
@@ -78,8 +78,8 @@ export function describedQuota({
 }
 
 /**
- * Converts a limit such as `5000/h per key` to requests per minute, rounded down, and at most {@link MAX_PER_MINUTE}. 0 if it allows less
- * than one request per minute.
+ * Converts a limit such as `5000/h per key` to requests per minute, rounded down, and at most `MAX_PER_MINUTE`. 0 if the limit is below one
+ * request per minute.
  */
 export function perMinuteOf(limit: string): number {
   const { count, unit } = parsed(limit);

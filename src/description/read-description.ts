@@ -23,7 +23,7 @@ import { timeFormat } from './time-format.ts';
  * Reads and validates a description file.
  *
  * @param path Path of the file. Its `.avsc` files are read from the same folder.
- * @throws CellarstreamError `SETTINGS` with one line for each mistake: `file:line:column place: what is wrong and what to do`.
+ * @throws CellarstreamError `SETTINGS`, with a line `file:line:column place: what is wrong and what to do` for each reported mistake.
  */
 export function readDescription(path: string): ApiDescription {
   let text;
@@ -132,8 +132,8 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * Converts a zod issue to problems. If a value fits no alternative of a union: the problems of the first alternative that objects only to
- * parts of the value, or one problem for the whole value if there is no such alternative.
+ * Converts a zod issue to problems. If a value fits no alternative of a union, the problems are those of the first alternative that
+ * objects only to parts of the value. Without such an alternative, there is one problem for the whole value.
  */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
@@ -157,8 +157,8 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the character position of a problem in the file: that of the value at `path` or, with `isKey`, of the last key in `path`. If the
- * file lacks that value or key, returns the position of the last part of `path` that exists.
+ * Returns the position in the file, in characters, of the value at `path` or, if `isKey`, of the last key in `path`. If the file
+ * lacks this value or key, returns the position of the last part of `path` that the file has.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;

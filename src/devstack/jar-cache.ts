@@ -17,7 +17,7 @@ const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
 /** Name of the file that marks a cache folder as complete. It contains the size in bytes of each file, by path, and is written last. */
 const MANIFEST = 'complete.json';
 
-/** Folders of the jars of Kafka and of the schema registry that Maven downloaded, and their versions. */
+/** Folders that contain the jars of Kafka and of the schema registry, and the versions of both servers. */
 export interface Jars {
   readonly kafka: string;
   readonly kafkaVersion: string;
@@ -124,8 +124,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves the folder `fresh` to the path `folder`, unless another process has put a complete folder there. An incomplete one is first moved
- * into the folder `discard`, which the caller deletes.
+ * Moves the folder `fresh` to the path `folder`, unless another process has put a complete folder there. If the folder there is
+ * incomplete, it is first moved into the folder `discard`, which the caller deletes.
  */
 export async function installFolder(
   fresh: string,

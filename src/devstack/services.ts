@@ -97,7 +97,7 @@ export interface LaunchOptions {
   readonly readyTimeoutMs?: number;
   /** Called with a line that describes the progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
-  /** Called with the reason, on one line, if a Docker engine responds but the containers can't be started. Java is then tried instead. */
+  /** Called with the reason, on one line, if a Docker engine responds but can't start the containers, and Java is tried instead. */
   readonly onFallback?: (reason: string) => void;
   /**
    * Versions of Kafka and the registry, in Maven's notation. Default: those in `pom.xml`. If set, the servers run on Java, not in Docker.

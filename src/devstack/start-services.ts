@@ -4,7 +4,7 @@ import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Addresses of an existing Kafka and an existing registry (both or neither). Without them: how to start new ones. */
+/** Addresses of an existing Kafka and registry (both or neither), and options for starting new ones if no addresses are given. */
 interface StartServicesOptions extends LaunchOptions {
   /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
   readonly brokers?: readonly string[] | undefined;

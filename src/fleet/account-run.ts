@@ -22,9 +22,9 @@ export interface AccountRunOptions {
   readonly hooks: Hooks;
   /** Called once after each claim: at the first successful response of the API to a request for one of the account's lists. */
   readonly onFirstResponse: () => void;
-  /** Messages to commit in the same transactions as the claim and the release of the account. */
+  /** Messages to commit in one transaction with the claim of the account or with its release. */
   readonly ledgerMessages: LedgerSideMessages;
-  /** Called when restoring the images or serving the account has ended, and when the pause after a failure is over. */
+  /** Called at the end of restoring the images, of serving the account, and of the pause after a failure. */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
@@ -36,8 +36,8 @@ export interface Failure {
 }
 
 /**
- * Pause before an instance that was fenced claims the account again, in ms. Meanwhile a newer assignment may give the account to another
- * instance.
+ * Pause after an instance was fenced, before it claims the account again, in ms. In this time, a newer assignment may give the account to
+ * another instance.
  */
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after an error other than `FENCED`, in ms. */
@@ -47,8 +47,8 @@ const RETRY_AFTER_FAILURE_MS = 60_000;
  * the account without a release.
  */
 const FINAL_POLL_TIMEOUT_MS = 1_000;
-/** Load that each running initial snapshot adds to its account. Without snapshots the load is 1. A snapshot uses up its list's quota. */
-const SNAPSHOT_WEIGHT = 0.5;
+/** Amount that each running initial snapshot adds to the load of its account. Without snapshots, the load of an account is 1. */
+const SNAPSHOT_WEIGHT = 0.5; // a snapshot uses up its list's quota
 /** Time in ms after which an account that is still starting no longer counts against the limit of concurrent starts. */
 const START_TIMEOUT_MS = 15_000;
 
@@ -72,8 +72,8 @@ export class AccountRun {
   #end: () => void = () => undefined;
   #finalPolls: FinalPolls | undefined;
   /**
-   * Time on the scheduler's clock when this instance last began to claim the account. Undefined once the first list begins to be read or
-   * fails, and when the account has stopped.
+   * Time on the scheduler's clock when this instance last began to claim the account. Undefined again as soon as one of the account's lists
+   * is being read or has failed, or the account has stopped.
    */
   #startedAt: number | undefined;
   /** Lists with a running initial snapshot. */
@@ -101,8 +101,8 @@ export class AccountRun {
   }
 
   /**
-   * Whether the account is starting: this instance began to claim it less than {@link START_TIMEOUT_MS} ago, and no list has begun to be
-   * read or failed since then.
+   * Whether the account is starting: this instance began to claim it less than `START_TIMEOUT_MS` ago, and so far none of the account's
+   * lists is being read or has failed.
    */
   get isStarting(): boolean {
     return this.#startedAt !== undefined && this.#now() < this.#startedAt + START_TIMEOUT_MS;

@@ -16,7 +16,7 @@ export interface FleetViewInput extends FleetTopicState {
   readonly now: number;
 }
 
-/** Time in ms from the newest message about an account until its unfinished handover or start is reported as a problem. */
+/** Time in ms after which an unfinished handover or start of an account is a problem, counted from the newest message about the account. */
 const SLOW_HANDOVER_MS = 30_000;
 
 /** Returns the state of each account of a fleet, sorted by name, as operators see it. */

@@ -16,8 +16,8 @@ export interface ServeOptions extends Required<
 }
 
 /**
- * Maximum number of lists that are opened at the same time, except that an account's first list never waits. If it is too large, restores
- * compete for disk and network. If it is too small, accounts start slowly.
+ * Maximum number of lists that are opened at the same time. An account's first list is opened at once, even beyond the maximum. If the
+ * maximum is too large, restores compete for disk and network. If it is too small, accounts start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
 /** Time in ms after which a list that is still being opened no longer counts towards {@link MAX_CONCURRENT_OPENINGS}. */

@@ -30,22 +30,22 @@ export interface AssignmentOptions {
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Tolerated difference between the members' loads, as a fraction of the mean load:
+ * Tolerated differences of load, as a fraction of the mean load of the members:
  *
- * - No account moves between two members whose loads both deviate from the mean by at most this.
- * - An account without an owner goes to a member with the account's images if that member's load exceeds the lowest load by at most this.
+ * - If the loads of two members both deviate from the mean by at most this, no account moves between them.
+ * - An account without an owner goes to a member with its images, if one has at most this much more load than the least loaded member.
  */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * Largest weight of an account that may move between two members, as a fraction of the difference of their loads. If it is too large, a
- * move nearly swaps the loads, and the next small change of a weight moves the account back.
+ * Maximum weight of an account that moves from one member to another, as a fraction of the difference of the two loads. If it is too large,
+ * a move nearly swaps the loads, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 /** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
 /**
- * Minimum fraction by which moving accounts must reduce the deviation of an unbalanced member's load from the mean. If it is too small,
- * accounts move for little benefit. If it is too large, uneven loads stay.
+ * Uneven loads trigger moves of accounts only if these moves reduce an unbalanced member's deviation from the mean load by at least this
+ * fraction. If it is too small, accounts move for little benefit. If it is too large, uneven loads stay.
  */
 const MIN_IMPROVEMENT = 0.25;
 
