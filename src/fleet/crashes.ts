@@ -1,13 +1,10 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
-/**
- * Number of crashes within {@link CRASH_WINDOW_MS} that put an account into quarantine. Only crashes shortly after a claim of the account
- * count.
- */
+/** Number of crashes within ten minutes that put an account into quarantine. Only crashes shortly after a claim of the account count. */
 export const MAX_CRASHES = 3;
 /** Time in ms after which a crash no longer counts towards {@link MAX_CRASHES}. */
 const CRASH_WINDOW_MS = 600_000;
-/** Time after a claim, in ms, in which a crash of the owner counts as likely caused by the account. */
+/** How long after a claim a crash of the owner counts as likely caused by the account, in ms. */
 export const PROBATION_MS = 15_000;
 /** Longest time until other instances detect a crash, in ms: a session timeout and a rebalance. */
 const CRASH_DETECTION_MS = 12_000;
@@ -15,8 +12,8 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns the times of crashes shortly after a claim of the account, within the last ten minutes, in epoch ms. Such a crash of the current
- * owner is not in the fleet's topic yet, so it is included with the time `now`.
+ * Returns the times in the last ten minutes at which instances crashed shortly after they claimed the account, in epoch ms. If the present
+ * owner has done so, the last time is `now`.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,
@@ -25,6 +22,7 @@ export function crashTimesOf(
   if (!account) return [];
   const recent = account.crashTimes.filter((at) => at > now - CRASH_WINDOW_MS);
   const { owner, claimedAt = -Infinity } = account;
+  // The fleet's topic does not contain the crash of the present owner yet.
   const hasCrashed = owner && owner.instance !== instance && !members.has(owner.instance);
   return hasCrashed && now - claimedAt < PROBATION_MS + CRASH_DETECTION_MS
     ? [...recent, now]
@@ -32,8 +30,8 @@ export function crashTimesOf(
 }
 
 /**
- * Whether one more crash would quarantine an account with these crash times. An instance claims no such account while another is on
- * probation.
+ * Whether one more crash would quarantine an account with these crash times. An instance claims at most one such account within
+ * {@link PROBATION_MS}.
  */
 export function isSuspect(crashTimes: readonly number[]): boolean {
   return crashTimes.length === MAX_CRASHES - 1;

@@ -80,7 +80,7 @@ export class FleetAccounts {
       if (this.#isAssigned(account)) this.#assignedSince.set(account, generation);
   }
 
-  /** Adds assigned accounts, lets each account take its next step, and removes stopped ones. Rejects if the fleet's topic can't be read. */
+  /** Adds assigned accounts, begins each one's next step, and removes stopped ones. Rejects if the end of the topic can't be requested. */
   async step(): Promise<void> {
     const newest = this.#newest;
     if (!newest || this.#isOver) return;

@@ -24,10 +24,10 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 }
 
 /**
- * Throws if an account of a running fleet publishes to topics with this prefix. A second account with these topics would publish each
- * change again. Does nothing if the check fails with a final error, such as a missing right to read the fleet's Kafka group.
+ * Throws if an account of a running fleet publishes to topics with this prefix, because each change would then be published twice. Does
+ * nothing if the check is impossible, for example without the right to read the fleet's Kafka group.
  *
- * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
+ * @throws CellarstreamError `SETTINGS` if there is such an account; `KAFKA_UNREACHABLE` if the check can be retried.
  */
 export async function refuseFleetConflict(prefix: string, kafka: Kafka): Promise<void> {
   const accounts = fleetAccountsUnder(prefix);
@@ -40,6 +40,7 @@ export async function refuseFleetConflict(prefix: string, kafka: Kafka): Promise
       if (there.has(topicOf(each))) await refuseIfServed(each, prefix, kafka);
     }
   } catch (error) {
+    // Other final errors must not prevent a start.
     const isRefusal = error instanceof CellarstreamError && error.code === 'SETTINGS';
     if (isRefusal || isRetryable(error)) throw error;
   }

@@ -27,9 +27,8 @@ export interface FleetHooks {
     step: Exclude<AccountStep, 'stay'> | 'stop';
   }) => void;
   /**
-   * Called when an account that another instance owned is served here: at the API's first successful response. `elapsedMs`: time since this
-   * instance asked the previous owner for a release. If it did not ask: since it noticed that the owner had released the account or had
-   * crashed.
+   * Called when an account that another instance owned before is served here: at the API's first successful response. `elapsedMs`: time
+   * since this instance asked the previous owner for a release or, without a request, noticed that owner's release or crash.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Called when another instance has claimed an account that this instance had not released. */

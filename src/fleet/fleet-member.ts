@@ -175,7 +175,7 @@ export class FleetMember {
     );
   }
 
-  /** Lets every account take its next step (restore, claim, release or stop) after changes and at regular intervals, one run at a time. */
+  /** Lets every account take its next step (restore, claim, release or stop) after changes and at regular intervals. */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(
       // A change during a run does not cause another one, but the next interval does.

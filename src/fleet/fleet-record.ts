@@ -15,11 +15,11 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic. The Kafka key is the account's name. An owner writes `runs`, and `released` when it
- * stops, in transactions of the account's ledger, so a fenced instance can't write these two.
+ * Messages about an account in the fleet's topic. The Kafka key is the account's name. A fenced instance can write all of them except
+ * `runs`, which is part of the claim's transaction in the account's ledger.
  */
 const RECORD = z.discriminatedUnion('type', [
-  /** Announces a claim before it is committed, so that another instance asks for a release before it claims the account. */
+  /** Announces a claim that is not committed yet, so that other instances ask for a release instead of claiming the account too. */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
   /** Asks the account's owner for a release. Sent by the instance that the account is assigned to, once it has restored the images. */

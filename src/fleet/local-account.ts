@@ -118,8 +118,8 @@ export class LocalAccount {
   }
 
   /**
-   * Begins this instance's next step with the account in the generation `newest`, such as claiming or releasing the account. A limit, a
-   * quarantine or a recent error may prevent the step.
+   * Begins this instance's next step with the account, such as its claim or its release, in the generation `newest`. A limit, a quarantine
+   * or a recent error may prevent the step.
    */
   step(newest: GroupGeneration): void {
     const { account } = this.config;
@@ -161,8 +161,8 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account, or quarantines it after too many crashes. An account that one more crash would quarantine is claimed only while no
-   * other such account is on probation.
+   * Claims the account, or quarantines it after too many crashes. If one more crash would quarantine the account, does nothing if this
+   * instance has claimed such an account within the last {@link PROBATION_MS} ms.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;
@@ -202,8 +202,8 @@ export class LocalAccount {
   }
 
   /**
-   * Ends the quarantine of an account that this instance serves, by stopping the account. Stopping writes the message `released`; then the
-   * account is claimed again.
+   * Stops the quarantined account if it still runs at this instance. Stopping writes the message `released`, which ends the quarantine, so
+   * that the account can be claimed again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;

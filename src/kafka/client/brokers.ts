@@ -32,7 +32,8 @@ export class Brokers {
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
   /**
-   * Known broker addresses; empty until a broker has responded. The first is that of the broker that last responded to {@link sendToAny}.
+   * Known broker addresses; empty until a broker has responded. The broker that last responded to {@link sendToAny} comes first, unless the
+   * newest metadata lack its address.
    */
   #known: readonly Address[] = [];
 
@@ -156,8 +157,8 @@ export async function findCoordinator(
 }
 
 /**
- * Returns the text of the error for a missing coordinator: how many brokers are available, and whether Kafka's internal topic for
- * coordinators is missing.
+ * Returns the error text for a missing coordinator, with the number of available brokers. If Kafka's internal topic for coordinators does
+ * not exist, the text names it.
  */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];

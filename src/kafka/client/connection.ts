@@ -250,7 +250,7 @@ export function endConnection(connection: Connection, error: Error): void {
   });
 }
 
-/** Awaits `work`. After `ms` ms rejects with kafkajs' connection error, which names the broker and whose message begins with `what`. */
+/** Awaits `work` for at most `ms` ms. After that, rejects with a connection error of kafkajs, whose message begins with `what`. */
 function withTimeout<T>(ms: number, work: Promise<T>, broker: string, what: string): Promise<T> {
   return within(ms, work, () =>
     connectionClosedError(broker, `${what}: no answer in ${ms / 1_000} s`),

@@ -18,8 +18,8 @@ interface BrokerEntry {
 }
 
 /**
- * Shared connections to the brokers of a cluster, opened when they are needed. At most one connection is opened to an address in the
- * settings that no broker advertises.
+ * Shared connections to the brokers of a cluster, opened when they are needed. For an address in the settings that no broker advertises,
+ * the limit is one connection.
  */
 export class Connections {
   readonly #cluster: Cluster;
@@ -76,7 +76,7 @@ export class Connections {
     return this.#seeds;
   }
 
-  /** Sets the addresses that the cluster's brokers advertise. Connections to seeds that no broker advertises are closed. */
+  /** Sets the addresses that the cluster's brokers advertise. Connections to other addresses in the settings are closed when idle. */
   setAdvertised(addresses: readonly Address[]): void {
     this.#advertised = new Set(addresses.map(nameOf));
     for (const name of this.#seedNames) {
@@ -99,8 +99,8 @@ export class Connections {
   }
 
   /**
-   * Returns the broker's connection with the fewest calls in flight. Opens a new one instead if all have calls in flight and another is
-   * allowed.
+   * Returns the broker's connection with the fewest calls in flight. If all of them have calls in flight, and one more connection is
+   * allowed, opens a new one.
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);

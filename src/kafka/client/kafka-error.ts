@@ -99,8 +99,8 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
 };
 
 /**
- * End of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. Brokers use the same error type for
- * the two causes that this text names.
+ * End of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. Names both possible causes, because
+ * brokers use the same error type for them.
  */
 const OUTDATED =
   ' (another producer has opened the transactional id, or the transaction timed out)';
@@ -185,8 +185,8 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
 }
 
 /**
- * Converts the error that ended a member of a consumer group, as {@link kafkaError} does. The code is `KAFKA_REFUSED` also after a
- * malformed batch, and if a new member would fail in the same way.
+ * Converts the error that ended a member of a consumer group, as {@link kafkaError} does, but with the code `KAFKA_REFUSED` also if a batch
+ * was malformed or if a new member would fail in the same way.
  */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);
@@ -207,7 +207,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
-/** Whether the error says that kafkajs found no coordinator of a Kafka group. The error does not contain the brokers' response. */
+/** Whether the error says that kafkajs found no coordinator of a Kafka group. It does not say why. */
 export function isCoordinatorMissing(error: unknown): boolean {
   return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }

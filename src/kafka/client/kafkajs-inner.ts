@@ -99,7 +99,7 @@ export function clusterOf(kafka: Kafka, options = CLUSTER_OPTIONS): Cluster {
   return cluster;
 }
 
-/** Returns a `Kafka` with the same settings that applies {@link endIdleChecks} to the connections of its consumers and admins. */
+/** Returns a `Kafka` with the same settings, but without kafkajs' constant checks of idle connections in its consumers and admins. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
   const create = (options: typeof CLUSTER_OPTIONS) => clusterOf(kafka, options);
