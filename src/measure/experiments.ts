@@ -238,8 +238,8 @@ const smallPages = ({ paging }: ListDescription) => [
 ];
 
 /**
- * Experiment that tests whether pages follow each other: compares the first page with the second page, or with the page after the 5th key
- * if pages are requested by key. Does not apply to lists that are one response, or whose pages can be requested by offset.
+ * Experiment that tests whether pages follow each other. Compares the first page with the second page or, if pages are requested by key,
+ * with the page after the 5th key. Does not apply if pages are requested by offset, or if the list is not paged.
  */
 const behind: Experiment = {
   claim: 'paging',

@@ -70,6 +70,6 @@ export interface AccountFigures {
    */
   readonly quota: { readonly name: string; readonly used: number; readonly limit: number } | null;
   readonly eventsPerSecond: number;
-  /** Number of records that the running initial snapshots have read, and their totals, summed over all lists. Null if none runs. */
+  /** Progress of all running initial snapshots together: records read so far, and total number of records. Null if none runs. */
   readonly firstRead: { readonly read: number; readonly total: number } | null;
 }

@@ -193,10 +193,7 @@ export interface Hooks {
     level: ReadingLevel | null;
     /** Whether deletions in this list can be proven at all, either by sweeps or by requests for single records. */
     canProve: boolean;
-    /**
-     * Whether the API has requests for single records. These prove the deletions of missing records, so a weak `proof` by the sweep is
-     * enough.
-     */
+    /** Whether the API has requests for single records. They can prove a deletion even if the sweep's `proof` is only `doubtful`. */
     canBeAsked: boolean;
   }) => void;
   /**
@@ -242,7 +239,7 @@ export interface Hooks {
   /**
    * A response seems outdated: it comes from a cache, or shows records in an earlier state than the published one.
    *
-   * - `held`: number of such records that were not counted before. They are published only after a second read.
+   * - `held`: number of records in an earlier state that begin to wait for a second read. They are not published before that read.
    * - `ageMs`: upper bound of the age of the response's content, in ms; 0 if the response does not come from a cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
@@ -280,15 +277,15 @@ export interface Hooks {
     reason: string;
   }) => void;
   /**
-   * Signals could not be read or acknowledged. `delayMs`: pause before the service tries again; 0 if the acknowledgement of a request for
-   * permits failed, which is not sent again.
+   * Signals could not be read or acknowledged. `delayMs`: pause before the service tries again. 0 after a failed acknowledgement of a
+   * request for permits: the acknowledgement is not sent again.
    */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
   /** The store of published records (images) in `STATE_DIR` may be damaged and was deleted. The images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
   /**
-   * A topic of the resource has an unsuitable setting, which the service accepts. Called for each such setting, each time the service opens
-   * the resource.
+   * The service uses a topic of the resource although a setting of the topic is unsuitable. Called for each such setting, each time the
+   * service opens the resource.
    */
   readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
   /**

@@ -217,13 +217,13 @@ export interface ConsumerGroupStart extends Pick<
   'kafka' | 'topic' | 'scheduler' | 'leave$'
 > {
   readonly member: ConsumerConfig;
-  /** Returns the offsets to commit: the end offset of every partition if the consumer group has no committed offsets, otherwise none. */
+  /** Returns the end offset of every partition, to be committed. Returns `[]` if the consumer group has committed offsets already. */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
 }
 
 /**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Without these offsets, the
- * messages between the end of one member and the start of the next could be skipped.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise a new member could
+ * skip messages that arrived after the previous member had left.
  *
  * Resolves with true once the consumer group has offsets, and with false if `leave$` has emitted.
  */

@@ -7,7 +7,7 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the messages that come next in the queue's order, all from one partition: a batch or part of one.
+   * Removes and returns the next messages in the queue's order: a queued batch, or a part of one.
    * Undefined while no batch is ready.
    */
   take(): PartitionBatch | undefined;

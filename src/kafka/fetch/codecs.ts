@@ -112,7 +112,7 @@ const JAVA_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0]);
  */
 const JAVA_VERSION_BYTES = 8;
 /**
- * Longest literal of Snappy, in bytes, whose length is encoded in its tag byte. The length of a longer literal is in the 1 to 4 bytes after
+ * Longest literal, in bytes, that Snappy writes with the length in the tag byte. A longer literal has the length in the 1 to 4 bytes after
  * the tag.
  */
 const SHORT_LITERAL = 60;

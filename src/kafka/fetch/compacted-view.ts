@@ -6,8 +6,8 @@ import type { Bounds, KeyedMessage, Known } from '../log.ts';
 type ReadRange<M> = (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
 
 /**
- * The cached messages of a topic. `next`: first offset that has not been read. A read in progress continues with this content even after
- * the view has dropped it.
+ * The cached messages of a topic. `next`: first offset that has not been read. A read in progress still fills an object that the view has
+ * dropped.
  */
 interface CachedContent<M> {
   readonly newest: Map<string, M & { readonly value: Buffer }>;

@@ -48,10 +48,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
 const NO_LEADER_ID = -1;
 
-/**
- * Repeated fetches over one connection. They end when `subscriber` has unsubscribed, or when a fetch fails; `subscriber` then receives the
- * error.
- */
+/** Repeated fetches over one connection. They end when `subscriber` is closed. A failed fetch closes `subscriber` with its error. */
 interface ConnectionFetches {
   readonly fetcher: Fetcher;
   readonly subscriber: Subscriber<never>;

@@ -68,8 +68,8 @@ export class Fetcher {
   }
 
   /**
-   * Fetches the messages of these partitions from these offsets on, as many as fit into one response. Errors of single partitions are
-   * returned in `errorCode` of their responses.
+   * Fetches messages of several partitions, each from its offset in `offsets` on, as many as fit into one response. The error of a single
+   * partition is returned in `errorCode` of its response.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]> {
     return this.#call(async () => {

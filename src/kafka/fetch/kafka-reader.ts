@@ -80,7 +80,7 @@ export class TopicReader {
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
   /**
-   * Resolves when all partitions have been read up to their end offsets; never with `follow`, or if {@link close} is called earlier.
+   * Resolves when all partitions have been read up to their end offsets. Never resolves with `follow`, or if {@link close} comes first.
    * Rejects with the first error that is not retried.
    */
   readonly done: Promise<void>;
@@ -177,8 +177,8 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
-   * compaction has removed all messages up to there, otherwise `at`.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`. This is `at` again or, if compaction
+   * has removed all messages from `at` on, the end of the readable messages.
    *
    * @param hadRoom Whether the response had space for a message of the partition. If not, the response may be empty for lack of space.
    * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated.
@@ -226,8 +226,8 @@ export class TopicReader {
 }
 
 /**
- * Returns the partitions for which a fetch response had space: all up to the first one with messages, because brokers fill a response in
- * the order of the requested partitions.
+ * Returns the partitions for which a fetch response had space: all up to and including the first one with messages. Brokers fill a response
+ * in the order of the requested partitions.
  */
 function partitionsWithCapacity(
   answers: readonly PartitionResponse[],
@@ -272,8 +272,8 @@ async function readableContent(
 }
 
 /**
- * Removes the messages at the offset `end` or later, and all messages from the first with a timestamp of `before` (epoch ms) or later.
- * Returns the remaining messages, and the offset at which to continue reading (`next`).
+ * Cuts off the messages from the offset `end` on. Also cuts off the first message that is not older than `before` (epoch ms), and all after
+ * it. Returns the remaining messages, and the offset at which to continue reading (`next`).
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));

@@ -46,7 +46,7 @@ class BatchHandling<R> {
   readonly #subscriber: Subscriber<R>;
   readonly #reader: TopicReader;
   readonly #queue: BatchQueue;
-  /** End offsets of the partitions in which messages before the end offset have not been handled. */
+  /** End offsets by partition. A partition is removed once its messages before the end offset have been handled. */
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /** Emits when the subscription to {@link readBatches} ends. This ends the observable that `handle` returned for the current batch. */
