@@ -24,8 +24,8 @@ export interface LogOptions {
 const STDERR = 2;
 
 /**
- * Names of fields whose values are not logged: those from `record` on contain records with personal data, the others secrets. A second
- * safeguard in addition to {@link Secret}.
+ * Names of fields whose values are not logged. The names before `record` are of secrets, which {@link Secret} protects as well; the others
+ * are of records with personal data.
  */
 const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
@@ -47,7 +47,7 @@ const OPTIONS: LoggerOptions = {
 
 /**
  * Creates a logger. By default it writes to stderr: JSON lines or, on a terminal, lines for people. It writes synchronously, so that the
- * last line before an exit is complete. Errors are logged under `err`.
+ * last line before an exit is complete. Errors have to be passed as the field `err`.
  */
 export async function createLogger(options: LogOptions): Promise<Logger> {
   const { level, pretty = process.stderr.isTTY, destination } = options;

@@ -11,10 +11,7 @@ export interface Gap {
   readonly now: bigint;
 }
 
-/**
- * A partition whose live keys, or the newest events of these keys, are not those that were published. A key is live if its newest event is
- * not a deletion.
- */
+/** A partition whose live keys, or their newest events, differ from those published. A key is live if its newest event is no deletion. */
 export interface KeyGap {
   readonly partition: number;
   /** Number of live keys that the partition should have according to what was published. `now` is the number that it has. */

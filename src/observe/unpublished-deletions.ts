@@ -13,7 +13,7 @@ export class UnprovenSweeps {
   readonly #byList = new Map<string, { readonly since: number; sweeps: number }>();
 
   /**
-   * Adds a sweep of the list that proved no deletions and ended at `now` (ms, of a steady clock). Returns whether the list has to be
+   * Counts a sweep that could not prove deletions. `now`: when the sweep ended, in ms of a steady clock. Returns whether the list has to be
    * reported: after three such sweeps in a row, over at least ten minutes.
    */
   add(resource: string, now: number): boolean {
@@ -23,7 +23,7 @@ export class UnprovenSweeps {
     return failed.sweeps >= MIN_SWEEPS && now - failed.since >= MIN_DURATION_MS;
   }
 
-  /** Forgets the counted sweeps of a list, after a sweep that proved deletions or after the list was reported. */
+  /** Forgets the counted sweeps of a list: after a sweep that could prove deletions, or after the list was reported. */
   reset(resource: string): void {
     this.#byList.delete(resource);
   }

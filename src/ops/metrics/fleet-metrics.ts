@@ -127,7 +127,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /** Last known owner of each account in the newest {@link FleetView}, by account name. Undefined while no owner is known. */
+  /** Last known owner of each account in the newest {@link FleetView}, by account name. Undefined if no owner was ever known. */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));
@@ -161,7 +161,8 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       countMoves(view);
     },
     /**
-     * Adds to the histogram how long an account's handover to this instance took, until the account's first successful API response here.
+     * Adds to the histogram how long an account's handover to this instance took. A handover ends with the account's first successful API
+     * response.
      */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),

@@ -77,7 +77,7 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
   return `${plural(instances.length, 'instance')} in the group.${freshness}`;
 }
 
-/** Lists the problems of the accounts, the most severe first. Accounts with the same problem share a line. */
+/** Lists the problems of this instance, then those of the accounts, the most severe first. Accounts with the same problem share a line. */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;
   const alike = new Map<string, FleetAccountStatus[]>();
@@ -163,7 +163,7 @@ function fullProblemOf(account: FleetAccountStatus): string {
 
 const RANKS: readonly Health[] = ['bad', 'slow', 'busy', 'good'];
 
-/** Returns the text shown beside an account's state: its problem or, if it runs without being ready, the reasons; may be empty. */
+/** Returns the text beside an account's state: the account's problem, or why a running account is not ready. Empty if neither is known. */
 export function stateDetail(account: FleetAccountStatus): string {
   return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
 }

@@ -195,7 +195,7 @@ function figure(name: string, options: ChartOptions) {
       setText(unit, unitText);
       setText(note, noteText);
     },
-    /** Draws `values`, a line for each series; `text` describes the chart for screen readers, `inWords` formats the highest value. */
+    /** Draws a line for each element of `values`; `text` describes the chart for screen readers, `inWords` formats the highest value. */
     draw: (
       { endsAt, everyMs }: SeriesStatus,
       values: readonly (readonly (number | null)[])[],

@@ -13,7 +13,7 @@ interface Station {
   readonly trouble: string;
   /** Whether data flows from this step of the flow to the next one. */
   readonly moves: boolean;
-  /** Filled part of the gauge that the status page draws for this station of the flow, from 0 to 1. */
+  /** Fill level of the gauge that the status page draws for this station of the flow: 0 is empty, 1 or more is full. */
   readonly share: number;
   /** Value of the gauge (see `share`) as text. It is shown beside the gauge and read by screen readers. */
   readonly shareText: string;

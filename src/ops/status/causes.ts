@@ -4,7 +4,7 @@
 export const CAUSES = [
   /** Logging in to the API fails, whether for the first token or for a new one. */
   'login',
-  /** Calls to Kafka fail, a transaction is open for too long, or an instance has dropped out of the fleet's group. */
+  /** Calls to Kafka fail, a transaction is open for too long, or the instance has dropped out of the fleet's group. */
   'kafka',
   /** The schema registry does not respond. */
   'registry',
@@ -12,7 +12,7 @@ export const CAUSES = [
   'api',
   /** The state folder can't be read or written, or its contents are damaged. */
   'state',
-  /** The service has stopped reading a list until an operator resolves its error. */
+  /** A list is stopped because of an error that an operator has to resolve. */
   'failed',
   /**
    * The service is starting: it still has to log in, to claim a list, or to catch up with a list. In a fleet also: to join the group, or to

@@ -23,10 +23,7 @@ export interface ReadinessOptions {
 const STALE_POLLS = 3;
 /** Minimum time without a completed scan after which a list counts as stale, in ms, even if {@link STALE_POLLS} intervals are shorter. */
 const LEAST_STALE_MS = 60_000;
-/**
- * How long calls to a dependency (such as the API or Kafka) may fail before the service counts as not ready, in ms. Other problems count at
- * once.
- */
+/** How long calls to a dependency (such as the API or Kafka) may fail before the service counts as not ready, in ms. */
 const GRACE_MS = 2_000;
 /** Duration of an open transaction after which Kafka counts as not responding, in ms. */
 export const MAX_COMMIT_MS = 10_000;
@@ -48,8 +45,8 @@ interface ListState {
    */
   lastScanAt?: number;
   /**
-   * Time between the last two values of `lastScanAt`, in ms. 0 before the first scan; after it, the time from the claim of the list to the
-   * end of that scan.
+   * Time from the previous value of `lastScanAt` to the current one, in ms. For the first value: time from the claim of the list. 0 while
+   * there is none.
    */
   previousIntervalMs: number;
 }

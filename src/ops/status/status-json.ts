@@ -44,7 +44,7 @@ export interface Warning {
     | 'list-cut'
     /** Some fields of the list's records have a different value in every response. */
     | 'volatile-fields'
-    /** Date parameters of the list do not work as documented. The list is polled with another form of them, or is not polled. */
+    /** Date parameters of the list do not work as documented. The list is polled with adapted parameters, or is not polled. */
     | 'dates'
     | 'tried-again'
     | 'not-asked'
@@ -85,7 +85,7 @@ export interface ResourceStatus {
    * - `first-read`: its initial snapshot runs.
    * - `following`: it is caught up.
    * - `waiting`: a failed call to the API or another dependency is retried, or Kafka does not respond.
-   * - `failed`: the list is stopped until an operator resolves the error.
+   * - `failed`: the list is stopped because of an error that an operator has to resolve.
    */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
   /** The next retry and the failure before it. Null if the list does not wait for a retry. */
@@ -94,7 +94,7 @@ export interface ResourceStatus {
   readonly firstRead: InitialSnapshotStatus | null;
   /** Number of requests in the last minute, by outcome. */
   readonly requests: Readonly<Record<RequestClass, number>>;
-  /** Lag of the changes in the last five minutes: the time from a record's modification to the commit of its event. */
+  /** Lag of the list's changes: the time from a record's modification to the commit of its event. */
   readonly freshness: FreshnessStatus;
   /** Number of records read and number of events published per second, averaged over the last ten seconds. */
   readonly perSecond: { readonly records: number; readonly events: number };
@@ -109,12 +109,12 @@ export interface ResourceStatus {
   readonly swept: SweptStatus | null;
   /** The newest certificate that this process has issued for the list after a full scan. Null before the first one. */
   readonly certified: CertifiedStatus | null;
-  /** Why the newest full scan has no certificate: the previous one is too recent, or the partition count changed. Null in other cases. */
+  /** Why the newest full scan has no certificate: the last certificate is too recent, or the partition count changed. Otherwise null. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
   /** Number of the list's dead letters since {@link Status.since}, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
-  /** Duration of the newest successful commit, to Kafka and to the image store, in ms. Null before the first one. */
+  /** Duration of the newest successful Kafka transaction, including the update of the image store, in ms. Null before the first one. */
   readonly transactionMs: number | null;
   /** When the open Kafka transaction began, in epoch ms. Null while no transaction is open. */
   readonly commitBeganAt: number | null;
@@ -142,9 +142,9 @@ export interface InitialSnapshotStatus {
 }
 
 /**
- * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. `lastMs` is the lag of the
- * newest change; `p50Ms` and `p95Ms` are quantiles over the last five minutes. Each is null if there was no such change with a known
- * modification time.
+ * Lag of a list's changes, in ms: the time from the modification of a record to the publication of the change. Changes without a known
+ * modification time do not count. `lastMs` is the lag of the newest change, null before the first one. `p50Ms` and `p95Ms` are quantiles
+ * over the last five minutes, null if there was no change in that time.
  */
 interface FreshnessStatus {
   readonly lastMs: number | null;
