@@ -19,8 +19,8 @@ import type { Task } from './task.ts';
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
   /**
-   * Keys of the batch's records, except the records in `runs`. Also keys that a sweep counts as seen although no page showed them: their
-   * records may exist.
+   * Keys of the batch's records, except the records in `runs`. Also keys that no page showed, but that count as seen in a sweep because
+   * their records may exist.
    */
   readonly keys: readonly string[];
   /**

@@ -105,9 +105,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const isDone = done || publisher.progress.firstRead.done;
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
-  /**
-   * Emits `value`: at once if fewer than {@link SMALL_BATCH_RECORDS} `records` are processed one by one, else in a later event loop turn.
-   */
+  /** Emits `value`: at once if `records` (number of records to process singly) is small, else in a later turn of the event loop. */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {
@@ -146,7 +144,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   );
 }
 
-/** Encodes each record of the batches that has no image (encoded record) yet. Fields that the schema lacks are added to it first. */
+/** Encodes the records that have no image (encoded record) yet. Before that, adds missing fields to the schema. */
 async function encodeParsed(
   batches: readonly ReadBatch[],
   evolution: SchemaEvolution,

@@ -158,8 +158,8 @@ function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
 const MAX_REASONS = 6;
 
 /**
- * Summarizes an account: longest lag and oldest last scan of a list, the most used quota (except that for logins), and sums over all lists:
- * events per second, and progress of initial snapshots.
+ * Summarizes an account: the longest lag and the oldest last scan of a list, sums of the lists' events per second and snapshot progress,
+ * and the most used quota (without that for logins).
  */
 export function accountFigures(
   at: number,

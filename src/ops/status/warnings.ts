@@ -29,8 +29,8 @@ interface ActiveWarning extends Warning {
 }
 
 /**
- * Collects warnings about problems that do not stop the service. Some are shown until a hook reports the end of the problem, others for a
- * fixed time after its last occurrence.
+ * Collects warnings about problems that do not stop the service. A warning is shown until a hook reports the end of its problem, or for a
+ * fixed time after the problem last occurred.
  */
 export class Warnings {
   readonly #now: () => number;
@@ -133,8 +133,8 @@ export class Warnings {
   } satisfies Hooks;
 
   /**
-   * Returns the active warnings, the newest first. Omits warnings about retried calls to the dependencies in `causes`, which are the
-   * reasons why the service is not ready.
+   * Returns the active warnings, the newest first. Omits those about retried calls to a dependency in `causes` (the reasons why the service
+   * is not ready).
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
@@ -207,13 +207,13 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 
 export const SCAN_TROUBLES: readonly string[] = [...Object.keys(TROUBLES), 'cut'];
 
-/** A warning about a dependency (such as Kafka or the API) or about the topic of signals is shown after this number of failures. */
+/** Number of failures after which a warning about a dependency (Kafka, the API etc.) or about the topic of signals is shown. */
 const MANY_RETRIES = 3;
 /** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
- * Minimum time without failures, counted from when a retry is due, after which a list can count as responding again, in ms. If it is too
- * small, a list may count as responding although the retry still waits for the quota.
+ * Minimum time without failures before a list counts as responding again, in ms, from the moment when its retry is due. If it is too small,
+ * a list may count as responding although the retry still waits for the quota.
  */
 const SILENCE_MS = 60_000;
 
@@ -282,7 +282,7 @@ class RetryWarnings {
   } satisfies Hooks;
 
   /**
-   * Returns a warning for each dependency with at least {@link MANY_RETRIES} failed calls, except those in `causes`. Ten minutes without a
+   * Returns a warning for each dependency with at least {@link MANY_RETRIES} failed calls that is not in `causes`. Ten minutes without a
    * failed call reset the count; a successful call does not.
    */
   all(causes: readonly Cause[]): readonly Warning[] {

@@ -230,9 +230,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns, as `live`, count and digest of the live keys (newest event not a deletion) in each partition of the topic. If the keys in a
- * newly filled store differ from the cursor's, the topic has lost events: `lostEvents` describes them, and the returned cursor restarts the
- * initial snapshot.
+ * Returns count and digest of the live keys (newest event not a deletion) in each partition (`live`). After a restore of all images,
+ * compares them with the cursor's. If they differ, the topic has lost events: `lostEvents` describes the loss, and the returned cursor
+ * restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

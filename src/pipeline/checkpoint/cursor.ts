@@ -78,8 +78,8 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether later scans have read all records that the snapshot missed because they moved within the list meanwhile. While this is false, a
-   * record without an image need not be new.
+   * Whether polls or sweeps have read all records that the snapshot missed because they moved within the list. Until then, a record without
+   * an image may be an old one.
    */
   readonly caughtUp?: boolean;
   /**

@@ -175,7 +175,7 @@ export class SchemaEvolution {
   }
 
   /**
-   * Makes `values` the schema of images in the current event schema. Registers the event schema unless it equals the registry's latest
+   * Sets the current schema: the event schema for images with the schema `values`. Registers it unless it equals the registry's latest
    * version.
    */
   async #register(values: RecordSchema): Promise<void> {

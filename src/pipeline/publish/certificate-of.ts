@@ -22,10 +22,7 @@ export interface CompletedScan {
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
-  /**
-   * Current time by the local clock, in epoch ms. Used as the end of the scan in the certificate (`ended_at`) if `sweep` has none
-   * (`counts.endedAt`).
-   */
+  /** Current time by the local clock, in epoch ms. Used as the certificate's `ended_at` if `sweep.counts.endedAt` is missing. */
   readonly now: number;
 }
 

@@ -17,9 +17,7 @@ export function deadLetterMessages(
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /**
-     * List offset of the record's page, for the dead letter. An unreadable record's dead letter contains the record's list offset instead.
-     */
+    /** List offset of the record's page, for the dead letter. Not used for an unreadable record, whose list offset is in `rejected`. */
     readonly offset: number;
     readonly now: number;
     /** Maximum size of one dead letter message, in bytes. */

@@ -50,8 +50,8 @@ export interface PublicationOptions {
 }
 
 /**
- * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence number. A change whose event
- * exceeds the maximum message size is rejected, unless it is a deletion. New rejects become dead letters.
+ * Turns a page's changes and rejected records into messages. Each event gets the next sequence number. A change whose event is too large
+ * for a message is rejected, unless it is a deletion. Each newly rejected record gets a dead letter.
  */
 export function publicationOf(
   changes: readonly Change[],
@@ -169,7 +169,7 @@ export function changeMessages(
 }
 
 /**
- * How much later the timestamp of a status change's message is than that of its record's event, in ms. A stream-table join by timestamps
+ * Number of ms by which a status change's message has a later timestamp than the event of its record. A stream-table join by timestamps
  * thus reads the record first.
  */
 const STATUS_CHANGE_OFFSET_MS = 1;

@@ -160,8 +160,8 @@ export function planner(
 }
 
 /**
- * Returns, by key, the digests of records' JSON bytes to be stored. These digests are not stored yet, and their records will equal the
- * stored images once the batch is committed.
+ * Returns the new digests of records' JSON bytes, by key. Contains only records that will equal their stored images once the batch is
+ * committed.
  */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,

@@ -11,9 +11,7 @@ export class CertificateRequests {
   readonly #inScan: CertifyJob[] = [];
   readonly #arrived$ = new Subject<void>();
 
-  /**
-   * Emits when a full scan should begin because a request for a certificate waits for one; on subscription if such a request waits already.
-   */
+  /** Emits when a full scan should begin because a request for a certificate is waiting; on subscription if one is waiting already. */
   readonly startNow$: Observable<unknown> = defer(() =>
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );

@@ -17,10 +17,7 @@ export interface DateChecksOptions {
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /**
-   * Whether the list is not polled as usual at the moment, for example because the API refuses polls. While true, no probes (tests of the
-   * date parameters) are sent.
-   */
+  /** Returns whether probes (tests of the date parameters) are paused, for example because the API refuses polls. */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;

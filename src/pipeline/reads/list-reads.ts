@@ -66,10 +66,7 @@ export interface ListReadsOptions {
 /** Functions that request the decoded pages of a list, and the state that all reads of the list share. */
 export interface DecodedLists
   extends Pick<AccountList, 'clock' | 'volatile'>, Partial<Pick<AccountList, 'plan'>> {
-  /**
-   * Requests a page for the initial snapshot. All records of the page are decoded, without a comparison of the digests of their bytes with
-   * stored digests.
-   */
+  /** Requests a page for the initial snapshot. All records of the page are decoded, even unchanged ones. */
   readonly snapshot: ListRequest;
   /**
    * Requests a page for any read except the initial snapshot. A record is not decoded if the digest of its bytes is the one stored with its
@@ -101,10 +98,7 @@ export class ListReads {
   readonly #certificates = new CertificateRequests();
   readonly #snapshot: SnapshotReads;
   readonly #polls: PollReads;
-  /**
-   * Requests single records again whose content is uncertain. Undefined for a list without dates, whose next sweep reads such records
-   * instead.
-   */
+  /** Requests single records again if their content is uncertain. Undefined for a list without dates: its next sweep reads such records. */
   readonly #refetches: Refetches | undefined;
   #isResyncing = false;
 
@@ -201,7 +195,7 @@ export class ListReads {
     return { ...split, span, age, settle };
   }
 
-  /** Returns the quota limit for reads other than polls: `usual` while the list is polled, and `lanes.fullScan` while it is not. */
+  /** Returns the quota limit for reads other than polls: `usual` while polls of the list work, else `lanes.fullScan`. */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
     // In a lane of lower priority than the frequent sweeps of an unpolled list, requests might never be sent.
@@ -209,7 +203,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Registers a read without duration on the list's logical clock, and returns the read's span. For batches without a response. */
+  /** Returns a new span (begin and end on the list's logical clock) for a batch without a response. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());

@@ -48,8 +48,8 @@ export interface PollReadsOptions {
   /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /**
-   * Returns whether a poll for new changes, if it begins now with a window that starts at `from` (epoch ms), reads all changes that the
-   * initial snapshot missed.
+   * Returns whether a poll for new changes that begins now reads all changes that the initial snapshot missed. `from`: start of the poll's
+   * window, in epoch ms.
    */
   readonly catchesUp: (from: number) => boolean;
 }
@@ -66,8 +66,8 @@ const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
  */
 const MAX_FAILED_SCANS = 2;
 /**
- * Maximum time that a sweep waits for polls to read the changes made meanwhile, in ms; three poll intervals if they are longer. If it is
- * too small, a sweep during which records moved within the list proves no deletions. If it is too large, polls that the API refuses hold up
+ * Maximum time that a sweep waits for polls to read the changes made during the sweep, in ms; three poll intervals if they are longer. If
+ * it is too small, a sweep during which records moved within the list proves no deletions. If it is too large, failing polls hold up
  * sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
@@ -92,8 +92,8 @@ export class PollReads {
   readonly unpolled$: Observable<boolean> = this.#unpolled$;
   readonly #restart$ = new Subject<void>();
   /**
-   * Start times of two poll windows, before the lookback is subtracted, in epoch ms on the server's clock: `first`, of this process's first
-   * window (Infinity until polls begin), and `since`, of the next window (-Infinity until polls begin).
+   * Start times of poll windows, before the lookback is subtracted, in epoch ms on the server's clock. `first`: of this process's first
+   * window; initially Infinity. `since`: of the next window; initially -Infinity.
    */
   #windowStarts = { first: Infinity, since: -Infinity };
   /** Server time, in epoch ms, at which the last completed poll for new changes began; initially -Infinity. */
@@ -162,8 +162,8 @@ export class PollReads {
   }
 
   /**
-   * Polls. When polls fail (`#chains` completes), they usually begin again at once. If requests with dates fail in every format, polls
-   * begin again after a pause; if the list ignores dates, when `#restart$` emits.
+   * Polls, and begins again at once when polls fail (`#chains` completes). If requests with dates fail in every format, begins again after
+   * a pause. If the list ignores dates, waits until `#restart$` emits.
    */
   #polling(): Observable<PollBatch | RefetchBatch> {
     // A loop (`repeat`) and no recursion: polls may be refused for months, and each nested attempt would occupy more memory.
@@ -240,8 +240,8 @@ export class PollReads {
   }
 
   /**
-   * Looks for date parameters that the list accepts, after the scan of a poll window failed; then completes. Polls are given up if the list
-   * accepts none, or if the chain has failed {@link MAX_FAILED_SCANS} times. Errors if the list also refuses requests without dates.
+   * Looks for date parameters that the list accepts, after the scan of `window` failed; then completes. Polls are given up if the list
+   * accepts none, or after {@link MAX_FAILED_SCANS} consecutive failed scans of `chain`. Errors if requests without dates fail too.
    */
   #negotiating(
     window: Window,
