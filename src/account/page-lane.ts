@@ -97,9 +97,11 @@ export function pageLanes(
         const scan = (onTrouble: Tell, total?: number) =>
           pages({
             request: (page) =>
-              request({ ...query, ...page }, limit).pipe(
-                map((answer) => (total === undefined ? answer : withTotal(answer, total))),
-              ),
+              total === undefined
+                ? request({ ...query, ...page }, limit)
+                : request({ ...query, ...page }, limit).pipe(
+                    map((answer) => withTotal(answer, total)),
+                  ),
             keyOf,
             list: task.list,
             pageSize,
@@ -111,12 +113,13 @@ export function pageLanes(
             ...more,
             onTrouble,
           });
+        const isCounted = totalRequestOf(task.list) && !more.from && !('from' in query);
+        if (!isCounted) return scan(tell);
         const total$ = request({ isTotal: true }, limit).pipe(
           tap(({ span }) => logicalClock.settle(span.begin)),
           map(({ total }) => total),
         );
-        const isCounted = totalRequestOf(task.list) && !more.from && !('from' in query);
-        return isCounted ? counted(scan, total$, tell) : scan(tell);
+        return counted(scan, total$, tell);
       },
       settler: (span) => () => {
         logicalClock.settle(span.begin);

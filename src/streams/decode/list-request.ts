@@ -1,16 +1,6 @@
 // The request of a list: sends page requests, decodes the responses into records, and retries or works around failures.
 
-import {
-  asyncScheduler,
-  catchError,
-  defer,
-  finalize,
-  map,
-  of,
-  switchMap,
-  tap,
-  throwError,
-} from 'rxjs';
+import { asyncScheduler, catchError, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { isPagedByOffset } from '../../description/description.ts';
@@ -149,49 +139,6 @@ type List = DecodedListOptions &
   Required<
     Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>
   > & { readonly layout: ResponseLayout };
-
-/**
- * Decodes one response, and emits the page. Errors with `API_ANSWER` if the body is not a page. Elements that are not valid JSON are
- * handled as follows:
- *
- * - If one of them is not in `texts` (known from earlier responses), and this is not the last try: errors with `API_ANSWER`, so that the
- *   page is requested again.
- * - Otherwise, if the end of such an element is unknown: emits a {@link BrokenResponse}.
- * - Otherwise: emits the page, with unreadable records in place of these elements.
- *
- * @param isLastTry Whether this is the last try. Called only if the body is not valid JSON.
- */
-function decodedResponse(
-  list: List,
-  raw: RawPage,
-  query: ListQuery,
-  isLastTry: () => boolean,
-): Observable<Answer | BrokenResponse> {
-  return defer(() => {
-    let isDecoded = false; // from then on the consumer of the records settles the read
-    return inSteps(() => pageIn(list, raw, query, isLastTry)).pipe(
-      tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
-      map((page) => {
-        isDecoded = true;
-        const { span, serverTime, elapsedMs, age } = raw;
-        const when = { span, serverTime, elapsedMs, age };
-        if ('broken' in page) return { ...page, ...when };
-        const isLink = page.next !== undefined && list.list.paging === 'link';
-        return {
-          ...page,
-          ...(isLink && list.cleanNext && { next: list.cleanNext(page.next) }),
-          ...when,
-          get data() {
-            return page.records.all();
-          },
-        };
-      }),
-      finalize(() => {
-        if (!isDecoded) list.logicalClock.settle(raw.span.begin);
-      }),
-    );
-  });
-}
 
 function* pageIn(
   { url, layout: ofList, decode, texts, scheduler }: List,
@@ -365,20 +312,58 @@ class PageReader {
       isGivenUp: (error) =>
         this.#dated?.recordFailure(error) === true || patience?.isGivenUp(error) === true,
     };
-    const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
-      catchError<T, Observable<never>>((error: unknown) =>
-        throwError(() => (patience && isOfPage(error) ? new PageFailure(error) : error)),
-      );
     return this.#list.request(query, limit, both).pipe(
-      asFailureIf(mayDependOnPage),
-      switchMap((raw) =>
-        decodedResponse(this.#list, raw, query, isLastTry).pipe(
-          asFailureIf((error) => isUnreadablePage(error) && patience!.isGivenUp(error)),
-        ),
+      catchError((error: unknown) =>
+        throwError(() => (patience && mayDependOnPage(error) ? new PageFailure(error) : error)),
       ),
-      tap(() => this.#dated?.recordSuccess()),
+      switchMap((raw) => inSteps(() => this.#decoded(raw, query, isLastTry, patience))),
       backoff(this.#retrying),
     );
+  }
+
+  /**
+   * Decodes a response. Throws `API_ANSWER` if the body is not a page, or a {@link PageFailure} if `patience` then gives up the page.
+   * Elements that are not valid JSON are handled as follows:
+   *
+   * - If one of them is not in `texts` (known from earlier responses), and this is not the last try: throws `API_ANSWER`, so that the page
+   *   is requested again.
+   * - Otherwise, if the end of such an element is unknown: returns a {@link BrokenResponse}.
+   * - Otherwise: returns the page, with unreadable records in place of these elements.
+   *
+   * @param isLastTry Whether this is the last try. Called only if the body is not valid JSON.
+   */
+  *#decoded(
+    raw: RawPage,
+    query: ListQuery,
+    isLastTry: () => boolean,
+    patience: PagePatience | undefined,
+  ): Steps<Answer | BrokenResponse> {
+    const { list, cleanNext, logicalClock } = this.#list;
+    const { span, serverTime, elapsedMs, age } = raw;
+    let isDecoded = false; // from then on the consumer of the records settles the read
+    try {
+      const page = yield* pageIn(this.#list, raw, query, isLastTry);
+      raw.reportPage(true);
+      isDecoded = true;
+      this.#dated?.recordSuccess();
+      const when = { span, serverTime, elapsedMs, age };
+      if ('broken' in page) return { ...page, ...when };
+      const isLink = page.next !== undefined && list.paging === 'link';
+      return {
+        ...page,
+        ...(isLink && cleanNext && { next: cleanNext(page.next) }),
+        ...when,
+        get data() {
+          return page.records.all();
+        },
+      };
+    } catch (error) {
+      raw.reportPage(false);
+      const isGivenUp = isUnreadablePage(error) && patience?.isGivenUp(error);
+      throw isGivenUp ? new PageFailure(error) : error;
+    } finally {
+      if (!isDecoded) logicalClock.settle(span.begin);
+    }
   }
 }
 

@@ -14,20 +14,28 @@ export function* waitFor<T>(source$: Observable<T>): Steps<T> {
 /**
  * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. It
  * completes without a value if `work` waits for an Observable that does so. `work` may wait at most a few hundred times for Observables
- * that complete synchronously, because these waits are nested on the stack.
+ * that complete synchronously, because these waits are nested on the stack. When the subscriber unsubscribes, the `finally` blocks of
+ * `work` are run; they must not wait.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
   // Without operators: they would take three subscriptions for each wait, and nest them.
   return new Observable((subscriber) => {
     const steps = work();
+    let isRunning = false;
+    const end = (): void => {
+      if (!isRunning) steps.return(undefined as T);
+    };
     const goOn = (resume: () => IteratorResult<Observable<unknown>, T>): void => {
-      if (subscriber.closed) return;
       let step: IteratorResult<Observable<unknown>, T>;
+      isRunning = true;
       try {
         step = resume();
       } catch (error) {
         return subscriber.error(error);
+      } finally {
+        isRunning = false;
       }
+      if (subscriber.closed) return end(); // unsubscribed by the work itself
       if (step.done) {
         subscriber.next(step.value);
         return subscriber.complete();
@@ -44,6 +52,7 @@ export function inSteps<T>(work: () => Steps<T>): Observable<T> {
       });
       subscriber.add(waiting);
     };
+    subscriber.add(end);
     goOn(() => steps.next());
   });
 }

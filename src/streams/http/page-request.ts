@@ -1,10 +1,12 @@
-import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
+import { asyncScheduler, defer, of, switchMap, take } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { objectIn } from '../../core/http-text.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
+import { inSteps, waitFor } from '../flow/steps.ts';
+import type { Steps } from '../flow/steps.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { AnswerRules } from './answer-rules.ts';
@@ -145,80 +147,79 @@ export function pageRequest(
     const context = { offset, status, canPass: true, [RETRY_AFTER]: pauseMs };
     return new CellarstreamError(code, `${loggableAddress(url)} ${text}`, { context });
   };
-  const send = (
+  function* send(
     token: Token,
     query: ListQuery,
     waitedMs: number,
     last: FailedTry,
     isOfPage: PagePatience['isOfPage'],
-  ): Observable<RawPage> =>
-    defer(() => {
-      const begin = logicalClock.begin();
-      const askedAt = scheduler.now();
-      let isAnswered = false; // once true, the consumer of the page settles the read
-      const planned = requests.requestOf(query);
-      if (planned.url.origin !== url.origin) {
-        throw new RangeError(
-          `the credentials are for ${url.origin} only, so a request to ${planned.url.origin} is not sent`,
-        );
-      }
-      const request = {
-        ...authorize(planned, token),
-        // Addresses in messages contain no key of a record and no credentials.
-        ...{ shownUrl: url, dispatcher, maxBytes: maxPageBytes, bodies },
-      };
-      const kind = queryKindOf(query);
-      const use = { token, list: list.name + kind, isSelective: kind !== '', sentAt: askedAt };
-      const elapsed = () => scheduler.now() - askedAt;
-      const onEnd = onSend?.();
-      let received: HttpResponse | undefined;
-      return exchange(request).pipe(
-        tap({
-          next: (answer) => (received = answer),
-          error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
-        }),
-        map((answer): RawPage => {
-          const elapsedMs = elapsed();
-          const { status, date, ageMs } = answer;
-          const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
-          onAnswer?.({ status, elapsedMs, waitedMs, ...(isNone && { isGone: true }) });
-          const isPage = isSuccess(status) && rules.meaningOf(status) === undefined;
-          if (!isPage && !isNone) {
-            const isRepeated = last.status === status && last.token === token;
-            const lastTry = isRepeated ? last.times : undefined;
-            const times = { sentAt: askedAt, answeredAt: scheduler.now() };
-            Object.assign(last, { status, token, times });
-            throw failure(answer, { ...use, lastTry }, query, planned, isOfPage);
-          }
-          // Not remembered for date windows, which are never requested twice, and for bodies, which addresses do not contain.
-          const isComparable = query.from === undefined && planned.body === undefined;
-          const address = isComparable ? planned.url.href : undefined;
-          const dated = { askedAt, elapsedMs, date, ageMs, address };
-          const age = ages.of(dated);
-          isAnswered = true;
-          return {
-            body: answer.body,
-            get text() {
-              return answer.text;
-            },
-            headers: answer.headers,
-            isNotFound: isNone,
-            isEmpty: status === 204 || status === 205,
-            span: logicalClock.answered(begin),
-            serverTime: serverTimeAt(dated, age, token),
-            elapsedMs,
-            age,
-            reportPage: (isPage) => {
-              if (!isNone) tokens.report(use, isPage ? 'worked' : 'failed');
-            },
-          };
-        }),
-        finalize(() => {
-          onEnd?.(received);
-          if (!isAnswered) logicalClock.settle(begin);
-        }),
+  ): Steps<RawPage> {
+    const askedAt = scheduler.now();
+    const planned = requests.requestOf(query);
+    if (planned.url.origin !== url.origin) {
+      throw new RangeError(
+        `the credentials are for ${url.origin} only, so a request to ${planned.url.origin} is not sent`,
       );
-    });
+    }
+    const request = {
+      ...authorize(planned, token),
+      // Addresses in messages contain no key of a record and no credentials.
+      ...{ shownUrl: url, dispatcher, maxBytes: maxPageBytes, bodies },
+    };
+    const kind = queryKindOf(query);
+    const use = { token, list: list.name + kind, isSelective: kind !== '', sentAt: askedAt };
+    const elapsed = () => scheduler.now() - askedAt;
+    const onEnd = onSend?.();
+    const begin = logicalClock.begin(); // after everything that may throw: a read that is not settled would stay open
+    let answer: HttpResponse | undefined;
+    let isAnswered = false; // once true, the consumer of the page settles the read
+    try {
+      try {
+        answer = yield* waitFor(exchange(request));
+      } catch (error) {
+        onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs });
+        throw error;
+      }
+      const elapsedMs = elapsed();
+      const { status, date, ageMs, body, headers } = answer;
+      const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
+      onAnswer?.({ status, elapsedMs, waitedMs, ...(isNone && { isGone: true }) });
+      const isPage = isSuccess(status) && rules.meaningOf(status) === undefined;
+      if (!isPage && !isNone) {
+        const isRepeated = last.status === status && last.token === token;
+        const lastTry = isRepeated ? last.times : undefined;
+        const times = { sentAt: askedAt, answeredAt: scheduler.now() };
+        Object.assign(last, { status, token, times });
+        throw failure(answer, { ...use, lastTry }, query, planned, isOfPage);
+      }
+      // Not remembered for date windows, which are never requested twice, and for bodies, which addresses do not contain.
+      const isComparable = query.from === undefined && planned.body === undefined;
+      const address = isComparable ? planned.url.href : undefined;
+      const dated = { askedAt, elapsedMs, date, ageMs, address };
+      const age = ages.of(dated);
+      isAnswered = true;
+      const received = answer;
+      return {
+        body,
+        get text() {
+          return received.text;
+        },
+        headers,
+        isNotFound: isNone,
+        isEmpty: status === 204 || status === 205,
+        span: logicalClock.answered(begin),
+        serverTime: serverTimeAt(dated, age, token),
+        elapsedMs,
+        age,
+        reportPage: (isPage) => {
+          if (!isNone) tokens.report(use, isPage ? 'worked' : 'failed');
+        },
+      };
+    } finally {
+      onEnd?.(answer);
+      if (!isAnswered) logicalClock.settle(begin);
+    }
+  }
 
   return (query, limit, { isGivenUp, isOfPage }) =>
     defer(() => {
@@ -227,7 +228,8 @@ export function pageRequest(
         defer(() => {
           const token = tokens.current(); // after the wait for the quota, so that it is fresh
           if (!token) return of(undefined);
-          return send(token, query, scheduler.now() - waitsSince, last, isOfPage);
+          const waitedMs = scheduler.now() - waitsSince;
+          return inSteps(() => send(token, query, waitedMs, last, isOfPage));
         });
       const attempt: Observable<RawPage> = defer(() =>
         tokens.token$.pipe(

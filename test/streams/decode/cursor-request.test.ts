@@ -2,8 +2,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { lastValueFrom, of, toArray } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ListDescription } from '../../../src/description/description.ts';
 import { parseDescription } from '../../../src/description/read-description.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
+import { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Token } from '../../../src/streams/http/login.ts';
 import type { TokenOutcome } from '../../../src/streams/http/token-life.ts';
 import type { TokenSource } from '../../../src/streams/http/token.ts';
@@ -18,6 +20,12 @@ afterEach(() => close());
 interface Refusal {
   readonly status: number;
   readonly body: string;
+}
+
+function listWith(keys: object): ListDescription {
+  const list = { path: '/things', records: '/data', key: 'id', ...keys };
+  const file = { format: 1, api: 'shop', auth: 'none', quota: '5/s', lists: { things: list } };
+  return parseDescription(JSON.stringify(file), 'shop.json').lists[0]!;
 }
 
 /**
@@ -49,9 +57,7 @@ async function readingOf(keys: object, { status, body }: Refusal, outage = 0) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   close = () => server.close();
   const baseUrl = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const list = { path: '/things', records: '/data', key: 'id', ...keys };
-  const file = { format: 1, api: 'shop', auth: 'none', quota: '5/s', lists: { things: list } };
-  const description = parseDescription(JSON.stringify(file), 'shop.json').lists[0]!;
+  const description = listWith(keys);
   const token: Token = { text: 't', lifeMs: 1e9, askedAt: 0, serverTime: undefined };
   const tokens = {
     token$: of(token),
@@ -119,4 +125,15 @@ describe('the refusal of a cursor by the server', () => {
       expect(isComplete).toBe(true);
     },
   );
+});
+
+it('a request that is not sent, as its address has another origin, leaves no read open', async () => {
+  const token: Token = { text: 't', lifeMs: 1e9, askedAt: 0, serverTime: undefined };
+  const tokens = { token$: of(token), current: () => token } as unknown as TokenSource;
+  const logicalClock = new LogicalClock();
+  const baseUrl = new URL('http://127.0.0.1:9');
+  const request = listRequest({ baseUrl, list: listWith(LINK), tokens, logicalClock });
+  const place = { offset: 20, pageSize: 20, cursor: 'https://evil.example/things?x=1' };
+  await expect(lastValueFrom(request(place, (source) => source))).rejects.toThrow('evil.example');
+  expect(logicalClock.oldest()).toBe(Infinity);
 });

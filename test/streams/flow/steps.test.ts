@@ -1,4 +1,14 @@
-import { EMPTY, firstValueFrom, lastValueFrom, of, throwError, timer } from 'rxjs';
+import {
+  EMPTY,
+  firstValueFrom,
+  lastValueFrom,
+  NEVER,
+  of,
+  Subject,
+  takeUntil,
+  throwError,
+  timer,
+} from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { inSteps, waitFor } from '../../../src/streams/flow/steps.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
@@ -52,4 +62,24 @@ describe('inSteps', () => {
     });
     expect([await firstValueFrom(counted$), await firstValueFrom(counted$)]).toEqual([1, 2]);
   });
+
+  it.each(['while it waits', 'while it runs'])(
+    'runs `finally` after an unsubscription %s',
+    (when) => {
+      const ended: string[] = [];
+      const over$ = new Subject<void>();
+      const steps$ = inSteps(function* () {
+        try {
+          yield* waitFor(of(1));
+          if (when === 'while it runs') over$.next();
+          yield* waitFor(NEVER);
+        } finally {
+          ended.push('ended');
+        }
+      });
+      steps$.pipe(takeUntil(over$)).subscribe();
+      over$.next();
+      expect(ended).toEqual(['ended']);
+    },
+  );
 });
