@@ -55,7 +55,7 @@ export interface ServeAccountOptions {
   readonly scheduler: SchedulerLike;
   /** Delays the opening of each list until it is the list's turn among the lists of all accounts. Default: all lists are opened at once. */
   readonly opening?: Opening;
-  /** Messages to commit together with each claim of the account, and with the account's final declaration in the ledger. Default: none. */
+  /** Messages to commit together with each claim of the account, and with its release (final declaration in the ledger). Default: none. */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 

@@ -38,7 +38,7 @@ export interface TaskNames {
   readonly topic: string;
   readonly cursorTopic: string;
   readonly transactionalId: string;
-  /** Whether `cursorTopic` may contain cursors of other accounts. Default false: a cursor of another account is an error. */
+  /** Whether `cursorTopic` may contain other accounts' cursors. Default false: another account's cursor for the same list is an error. */
   readonly isShared?: boolean;
 }
 

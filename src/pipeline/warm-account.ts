@@ -48,8 +48,8 @@ interface WarmUpOptions
 }
 
 /**
- * Restores a task's images into the store while another process still owns the task, so that a claim has little left to restore. Writes
- * nothing to Kafka.
+ * Restores a list's images (last published records) into the store while another process still owns the list, so that a later claim has
+ * little left to restore. Writes nothing to Kafka.
  */
 export async function warmUp(options: WarmUpOptions): Promise<void> {
   const { log, names, list, registry, store, instance, signal } = options;

@@ -30,9 +30,9 @@ export interface SandboxAccount {
    */
   readonly truth: Truth;
   /**
-   * Changes a record: sets fields, or calls a function, which gets the record without drift and alters it or returns a replacement. Sets
-   * `updated_at` too in a list with dates, unless the patch does. If the patch changes the key field, the record is still found by its old
-   * key.
+   * Changes a record: sets fields, or calls a function that alters the record or returns a replacement. The function gets the record
+   * without drift (`addField`, `convertField`). Also sets `updated_at` in a list with dates, unless the patch does. A record whose key
+   * field is changed is still found by its old key.
    *
    * @throws RangeError if there is no such record.
    */
@@ -60,8 +60,8 @@ export interface SandboxAccount {
    */
   remove(resource: Resource, key: RecordKey): void;
   /**
-   * Serves exactly this JSON text for a record until its next change, without drift or a new `updated_at`. The text may hold numbers that
-   * JavaScript cannot represent, duplicate names, or a value that is not an object.
+   * Serves exactly this JSON text for a record until its next change, without drift (such as added fields) or a new `updated_at`. The text
+   * may hold numbers that JavaScript cannot represent, duplicate names, or a value that is not an object.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -177,7 +177,7 @@ function makeServedAccount(
   };
 }
 
-/** Maximum number of cached pages of an account. Old pages are discarded, but at least the newest half of this number is retained. */
+/** Maximum number of cached pages of an account. When it is reached, the older half of the pages is discarded. */
 const MAX_CACHED_PAGES = 2_000;
 
 /** The accounts of a sandbox. Finds the account of a request by its API key or token. */

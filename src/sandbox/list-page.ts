@@ -120,10 +120,7 @@ interface Selection {
   readonly hidden?: (id: number) => boolean;
 }
 
-/**
- * Largest number of records in a date window that are sorted to select a page in key order. For more records, scanning the whole list in
- * key order is faster.
- */
+/** Largest date window, in records, that is sorted to select a page in key order. For a larger one, scanning the whole list is faster. */
 const SORTABLE = 16_384;
 
 /** Returns the ids of the records on a page, and the number of records that match the date window and are not hidden. */

@@ -93,7 +93,7 @@ function wholeNumber(text: string): number | undefined {
 
 /**
  * Returns the instant that a date parameter means, in epoch ms; undefined if the text is malformed. Times are taken as local times in
- * `readings.parameterZone`. If `readings.dates` is `days`, the time of day is ignored.
+ * `readings.parameterZone`. If `readings.dates` is `days`, the time of day (UTC) is set to midnight.
  */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);

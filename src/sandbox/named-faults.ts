@@ -4,7 +4,7 @@ import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 
 interface NamedFault {
-  /** Description of the fault in the table in docs/sandbox.md. Refers to the fault's value by the value's name, in capitals. */
+  /** Description of the fault, for the table in docs/sandbox.md. The fault's value appears in it by name, in capitals (`RECORDS`). */
   readonly meaning: string;
   /** Name and default of the value in `--fault NAME=VALUE`; absent if the fault takes no value. */
   readonly value?: { readonly name: string; readonly default: string };

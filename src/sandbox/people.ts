@@ -22,7 +22,7 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /** Contact and address to which this person's orders are sent: the person's own or, as for gifts, those of another person. */
+  /** Contact and address to which this person's orders are sent: the person's own, or another person's if the orders are gifts. */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 

@@ -27,14 +27,14 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Key of a record: a number, or the text `sku` of an inventory record. */
+/** Key of a record: a text (the field `sku`) in the list `inventory`, a number in all other lists. */
 export type RecordKey = number | string;
 
 /** How the records of a list are identified and queried. */
 export interface SandboxListRules {
   /** Name of the record field that holds the key. */
   readonly keyField: string;
-  /** Text before the number in a key; null if a key is just a number. */
+  /** Text before the number in a key, such as `CS-`; null if a key is just a number. */
   readonly keyPrefix: string | null;
   /** Number in the key of the first record. Later records have the following numbers. */
   readonly firstNumber: number;

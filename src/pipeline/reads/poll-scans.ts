@@ -20,10 +20,7 @@ export class PollScans {
    */
   readonly pollsCompleted$: Observable<unknown>;
 
-  /**
-   * @param scheduler Runs the timer that delays `pollsCompleted$` by one turn of the event loop, in which the last page of the scan is
-   * emitted.
-   */
+  /** @param scheduler Delays `pollsCompleted$` by one turn of the event loop, so that the last page of a scan is emitted first. */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {
       // The chain `back` is waited for only if it has ever begun: it may not run at all.

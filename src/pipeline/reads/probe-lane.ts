@@ -19,8 +19,8 @@ import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 /**
- * Sends a series of probe requests, one after another, to measure what a list's date parameters mean. Emits the records of the responses,
- * to be published like those of refetches. Finally calls `onFinding` with the finding, and completes.
+ * Sends probe requests, one after another, that measure what a list's date parameters mean. Emits the records of the responses, to be
+ * published like those of refetches. Finally calls `onFinding` with the result of `steps`, and completes.
  */
 export type ProbeLane = <Finding>(
   steps: Generator<ProbeDates, Finding, ProbeReply>,

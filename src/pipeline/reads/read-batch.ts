@@ -13,7 +13,7 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /** Limits on the age of the response's content. Undefined for a batch without a response. */
+  /** Upper bound of the age of the response's content. Undefined for a batch without a response. */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;
@@ -21,7 +21,7 @@ export interface ReadResult extends SplitPage {
 
 /** A lane (stream of reads with its own share of the quota), with the functions that convert its responses. */
 export interface ReadLane extends PageLane {
-  /** Splits a poll's response into publishable and rejected records. Does not report their modification times to the server clock. */
+  /** Splits a poll's response into publishable and rejected records. The poll itself tells the server clock their modification times. */
   readonly split: (answer: Answer) => ReadResult;
   /**
    * Splits the response of a read that is not a poll into publishable and rejected records. Reports their modification times to the server
@@ -49,7 +49,7 @@ export interface SnapshotBatch extends ReadResult {
 export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Start of the next poll window, in epoch ms. Set only on the last page of a poll for new changes; otherwise undefined. */
+  /** Start of the next poll window before the lookback is subtracted, in epoch ms. Set only on the last page of a poll for new changes. */
   readonly since: number | undefined;
   /** Whether, with this page, polls have read every record that the initial snapshot missed: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
@@ -102,8 +102,8 @@ export function listOffsetOf(batch: ReadBatch): number {
 }
 
 /**
- * Whether records that were last modified before `START_FROM` are to be left out of the batch. False for polls, and for a resync of a
- * single record.
+ * Whether records that were last modified before `START_FROM` are to be left out of the batch, unless they are published already. False for
+ * polls, and for a resync of a single record.
  */
 export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);

@@ -49,8 +49,8 @@ export class Refetches {
   }
 
   /**
-   * Requests a record by its key, at once or at the time in `later`. Does nothing if such a request is impossible or pending or, with
-   * `later`, if too many are scheduled.
+   * Requests a record by its key, at once or at the time in `later`. Does nothing if the record can't be requested by key, or if a request
+   * for it is pending. With `later`, also does nothing if too many refetches are scheduled.
    */
   refetch(key: string, later?: ScheduledRefetch): void {
     // A record whose refetch is not possible is read by a later poll or sweep.

@@ -11,8 +11,8 @@ export interface ResyncReadsOptions {
   /** Requests to publish the list or some of its records again. They are queued and handled one after another. */
   readonly requests$: Observable<ResyncJob>;
   /**
-   * Scans the list: all records if `since` is null, else at least those modified since that time (epoch ms). Older records are filtered out
-   * afterwards.
+   * Scans the list: all records if `since` is null, else those modified since that time (epoch ms). May also emit older records, which are
+   * left out later.
    */
   readonly scan: (since: number | null) => Observable<ScanPage>;
   /** Requests single records; undefined if the API can't return single records of the list. */

@@ -12,12 +12,11 @@ const FIRST_MS = 30_000;
 const MAX_MS = 10 * 60_000;
 
 /**
- * Operator for one of a list's concurrent streams of reads. If the API finally refuses a request (`API_STATUS`), resubscribes to the stream
- * after a pause. Passes other errors on.
+ * Operator that retries one of a list's concurrent streams of reads: if the API refuses a request (`API_STATUS`), it resubscribes after a
+ * pause. Other errors are passed on.
  *
  * @param hasOtherLanes Whether other streams, such as polls, read the list at present. If not, the refusal is passed on as an error.
- * @param lane Lane whose page slot the refused request holds; the operator releases the slot. Default: the stream itself releases its
- * slots.
+ * @param lane Lane whose page slot the refused request holds, and the operator releases. Default: the stream releases its slots itself.
  */
 export function retryRefusedLane<T>(
   { list, hooks, scheduler }: Pick<Task, 'list' | 'hooks' | 'scheduler'>,

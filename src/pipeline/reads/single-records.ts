@@ -16,8 +16,8 @@ export interface SingleRecordsOptions {
   readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /**
-   * Settles a read: closes it on the list's logical clock. Called for each response that {@link SingleRecords.request} does not emit. For
-   * the emitted responses, the subscriber of `request` has to settle the reads.
+   * Closes a read on the list's logical clock. Called for each response that {@link SingleRecords.request} does not emit. The subscriber of
+   * `request` has to close the reads of the emitted responses.
    */
   readonly settle: (span: Span) => void;
   /** Called if the API refuses the request for a single record, or if the record in its response is not JSON. */

@@ -36,8 +36,8 @@ export class SnapshotReads {
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
   /**
-   * Start of the first poll window, in epoch ms. The window includes every change made during the snapshot. Emits with each page of the
-   * snapshot, and repeats the last value on subscription.
+   * Start of the first poll window before the lookback is subtracted, in epoch ms. The window includes every change made during the
+   * snapshot. Emits with each page of the snapshot, and repeats the last value on subscription.
    */
   readonly pollStart$: Observable<number> = this.#pollStart$;
   /** Emits when the last page of the snapshot has been committed; at once if the snapshot was complete when the task was opened. */
@@ -140,8 +140,8 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the earliest creation time of a record that counts as new (event `c` instead of `r`), in epoch ms: the later one of `serverTime`
- * and `since`. Null if the server sends no time.
+ * Returns the time, in epoch ms, from which on a created record counts as new (event `c` instead of `r`): the later one of `serverTime` and
+ * `since`. Null if the server sends no time.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   // Records created before `since`, where polls resume, may have been published after an earlier snapshot.

@@ -9,8 +9,8 @@ import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
  * Returns a function that converts the steps of a list's sweeps, such as a page that was read, to batches.
  *
  * @param certifyJobs Returns the certificate requests that the sweep fulfils. Called at the end of each sweep.
- * @param hold Keeps the read of a page open on the list's logical clock until the returned function is called. Meanwhile, no records are
- * deleted that overlapping reads have shown. Undefined if records can be requested by key.
+ * @param hold Keeps a page's read open on the list's logical clock until the returned function is called. Meanwhile, records that
+ * overlapping reads have shown are not published as deleted. Undefined if records can be requested by key.
  */
 export function sweepBatch(
   lane: Pick<ReadLane, 'splitAndTellClock' | 'noRecords'>,
