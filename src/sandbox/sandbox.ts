@@ -34,7 +34,7 @@ export interface Sandbox extends SandboxAccount {
   skewClock(ms: number): void;
   /** Sets the added latency of all accounts' responses, in ms. A pair is a range from which each latency is drawn. */
   setLatency(ms: number | readonly [number, number]): void;
-  /** Makes the server unreachable: stops listening and closes all connections. Random changes continue. */
+  /** Makes the server unreachable: stops listening and closes all connections. Random changes of records continue. */
   down(): Promise<void>;
   /** Makes the server reachable again after `down`, on the same port. */
   up(): Promise<void>;

@@ -57,8 +57,8 @@ interface AccountCall {
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
   /**
-   * Returns the response of the account's API; `fault`, if given, alters the page in it. Not called if the response comes from the quota,
-   * from a fault or from the cache.
+   * Returns the response of the account's API, altered by `fault` if there is one. Not called for a request that is over the quota, or that
+   * a fault or the cache responds to.
    */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }

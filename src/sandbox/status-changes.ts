@@ -4,8 +4,8 @@ import { isObject, type JsonValue, type JsonObject } from './resources.ts';
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
   /**
-   * Identity of the part of the order whose status changed: an edit's `created_at` (with `#2` and so on appended if several edits share
-   * it), or a fulfillment's `fulfillment_id`. Null for the order itself and its club package.
+   * Identity of the order's changed part: an edit's `created_at`, or a fulfillment's `fulfillment_id`. Null for the order itself and its
+   * club package. If several edits have the same `created_at`, the second gets `#2` appended, and so on.
    */
   readonly subject_id: string | null;
   readonly field: string;
@@ -100,8 +100,8 @@ export function setStatus(order: JsonObject, path: string, value: string | null)
 }
 
 /**
- * Returns the first object in `part` (an object, or an array of objects) whose field `name` equals `identity`. If `name` or `identity` is
- * undefined, returns the first object. Returns undefined if there is none.
+ * Returns the first object in `part` (an object, or an array of objects) whose field `name` equals `identity`; undefined if none matches.
+ * If `name` or `identity` is undefined, every object matches.
  */
 function partOf(
   part: JsonValue | undefined,

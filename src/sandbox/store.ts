@@ -119,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies a patch to a record as it is without drift (a simulated change of form). Also sets `updated_at` to the current time, unless the
-   * patch changes that field or the list has no dates.
+   * Applies a patch to a record. The patch gets the record without drift (simulated changes of form). Also sets `updated_at` to the current
+   * time, unless the patch changes that field or the list has no dates.
    *
    * @throws RangeError if there is no such record.
    */

@@ -8,7 +8,7 @@ import { mix } from './random.ts';
 /** Approximate size of a record in bytes, used as the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists whose records are made from the list's templates in turn, instead of from random ones. So all records of a short list differ. */
+/** Lists whose records copy the list's templates in turn, so that a short list has few similar records. Other lists choose at random. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**

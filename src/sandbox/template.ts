@@ -46,7 +46,7 @@ export class ByteWriter {
     this.#length += width;
   }
 
-  /** Overwrites the 24 bytes at index `at` with a time in the format `2024-03-05T10:00:00.000Z`. */
+  /** Replaces the time at index `at`, written as `2024-03-05T10:00:00.000Z`, by the time `epochMs`. */
   stamp(at: number, epochMs: number): void {
     const day = Math.floor(epochMs / DAY_MS);
     const ms = epochMs - day * DAY_MS;
@@ -85,8 +85,8 @@ export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time of a template's source record, in epoch ms. Times in the years 2200 to 2299 are recognized in the source record, and
-   * shifted in each copy by the difference between the copy's creation time and this one.
+   * Creation time of a template's source record, in epoch ms. The record's times in the years 2200 to 2299 are moved in each copy, so that
+   * their distance from the creation time remains the same.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
@@ -136,8 +136,8 @@ const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
 /**
- * JSON text from which generated records are copied, each with other values at the placeholders. The text is split at them in advance, so
- * that a copy takes about a microsecond.
+ * JSON text from which generated records are copied, each with other values at the placeholders. The text is split at the placeholders in
+ * advance, so that a copy takes about a microsecond.
  */
 export class Template {
   readonly #chunks: readonly TextSegment[];

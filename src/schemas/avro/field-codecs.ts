@@ -11,8 +11,8 @@ import * as layout from './transcoder/layout.ts';
 const MAX_PRECISION = 18;
 
 /**
- * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Doubles may not distinguish larger values, which are
- * therefore encoded from their digits.
+ * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Larger values are encoded from their digits, as the
+ * arithmetic would not always be exact.
  */
 const MAX_EXACT = 1e15;
 
@@ -80,7 +80,7 @@ function writeInteger(integer: number, out: AvroOutput): void {
   for (let unit = limit / 0x80; unit >= 1; unit /= 0x100) out.byte(Math.floor(integer / unit));
 }
 
-/** Codec of a number type: the JSON number and the Avro value are equal. */
+/** Returns the codec of a number type: the JSON number and the Avro value are equal. */
 const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,

@@ -33,7 +33,7 @@ export interface Transcoded {
   readonly fields: JsonObject;
   /**
    * Times of the fields in {@link WantedFields.instants}, in the same order, in epoch ms. Null for a field that the record lacks or that
-   * holds no time, and sometimes for a field that the schema lacks.
+   * holds no time. Usually also null for a field that the schema lacks.
    */
   readonly instants: readonly (number | null)[];
 }
@@ -48,8 +48,8 @@ const UNMAPPED = 'unmapped';
  * has no field, is stored in `unmapped` as JSON text.
  *
  * The schema of the images is a record of nullable fields that ends with `nulls` (array of string) and `unmapped` (map of string). Fields
- * may be boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of
- * these.
+ * may be JSON text, boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, records of such fields, and arrays of all
+ * these types except JSON text.
  */
 export class RecordCodec {
   /** The schema that the codec was made from. */

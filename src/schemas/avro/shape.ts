@@ -5,7 +5,7 @@ import { JsonNumber, type JsonObject, type JsonValue } from '../json/json.ts';
 /** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =
   | TypedShape
-  /** The field holds JSON text, which can represent any value: no Avro type fits its values, or they have too many fields or levels. */
+  /** The field holds JSON text, because its values have too many fields or levels to be stored as typed fields. */
   | { readonly kind: 'text' };
 
 export type TypedShape =

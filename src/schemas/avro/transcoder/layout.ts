@@ -86,8 +86,8 @@ export const RECORD_WRITTEN = 12;
  */
 export const RECORD_BEGINS = 16;
 /**
- * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, it has the address of the
- * element for the field's last output in the array at {@link RECORD_BEGINS}.
+ * Byte offset, within a record type's entry in the compiled schema, of the address of an array. For each field, this array has the address
+ * of an element of the array at {@link RECORD_BEGINS}: the last element that belongs to the field.
  */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
@@ -117,8 +117,8 @@ export const VALUE_BRANCH = 2;
 /** Byte offset, in a note about a value, of the kind of the note: {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the output position of the byte that stands for the
- * value: null or a placeholder.
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the index in the output at which one byte stands for
+ * the value. Unused in a {@link NOTE_UNKNOWN}.
  */
 export const NOTE_OUT = 4;
 /**

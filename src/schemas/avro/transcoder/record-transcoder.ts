@@ -95,7 +95,7 @@ export class RecordTranscoder {
 
   /**
    * Encodes the value that `note` describes, which WebAssembly left to JavaScript, and appends it to `out`. Returns false if WebAssembly
-   * determined another end of the value: in that case the whole record has to be parsed.
+   * and JavaScript disagree where the value ends: in that case the whole record has to be parsed.
    */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
@@ -139,8 +139,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the path of the first `count` steps in a note. `record` is the path from which they start, and `note` is the address of the
-   * note (a message of the WebAssembly transcoder about one value).
+   * Returns the path to which the first `count` steps in a note lead, from the path `record`. `note` is the address of the note (a message
+   * of the WebAssembly transcoder about one value).
    */
   #placeAt(note: number, count: number, record: Place): Place {
     let place = record;
@@ -159,7 +159,7 @@ function begin(source: JsonCursor, note: number): void {
 }
 
 /**
- * Whether `source`, after parsing the value that `note` describes, stands at the end of that value as WebAssembly determined it. If not,
+ * Whether `source`, which has just parsed the value that `note` describes, stands where that value ends according to WebAssembly. If not,
  * the two parsers disagree.
  */
 function hasEnded(source: JsonCursor, note: number): boolean {
@@ -345,7 +345,7 @@ class TranscoderMemory {
     return this.integer(layout.RESULT + layout.RESULT_OUT);
   }
 
-  /** Returns a view of the output between two offsets from its begin. The view is valid until the next object is transcoded. */
+  /** Returns a view of the output between two offsets from its start. The view is valid until the next object is transcoded. */
   written(from: number, to: number): Uint8Array {
     return this.#bytes.subarray(layout.OUT + from, layout.OUT + to);
   }
