@@ -52,10 +52,7 @@ const CONNECTIONS_PER_BROKER = 6;
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/**
- * Time in ms before the expiry of a login at which kafkajs logs in again. If it exceeds the validity of a login, each request causes a
- * login.
- */
+/** kafkajs logs in again this many ms before a login expires. If this is more than a login's validity, each request causes a login. */
 const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {
@@ -163,8 +160,8 @@ export function openRegistry(config: RegistryConfig): Registry {
 /**
  * Creates the {@link TransactionalLog} that tasks use.
  *
- * @param topics For the topics that tasks write to, two maps by topic: the number of partitions, and the largest batch in bytes. Each
- * commit reads the maps again, so that the caller may update them.
+ * @param topics Number of partitions and largest batch in bytes: one map each, whose keys are the topics that tasks write to. Each commit
+ * reads the maps again, so that the caller may update them.
  */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,

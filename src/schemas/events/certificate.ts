@@ -55,16 +55,16 @@ export interface Certificate extends TallyText {
    *
    * - Overlapping reads showed different content.
    * - A second read has not confirmed the content yet.
-   * - No response shows whether the record exists. Every live key that the scan did not show counts here, unless `held` counts it.
+   * - No response shows whether the record still exists. Held-back deletions are not counted here, but in `held`.
    */
   readonly undecided: number;
-  /** Up to 100 of the keys that `undecided` counts. If `held` is above 0, keys of held-back deletions may be among them. */
+  /** Up to 100 keys, each of which `undecided` or `held` counts. Empty if `undecided` is 0. */
   readonly undecided_keys: readonly string[];
   /**
    * How complete the full scan was:
    *
    * - `exact`: the scan read the whole list, `read + rejected` equals `total_records`, and `undecided`, `held` and `unpublished` are 0.
-   * - `complete`: the scan read every page from beginning to end, but another condition of `exact` is not met.
+   * - `complete`: the scan read every page from beginning to end, but is not `exact`.
    * - `unsettled`: the scan may have missed records.
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';

@@ -44,8 +44,8 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. Elements of an array are named by the field
-   * that identifies them, if there is one: `lines[L-12].status`.
+   * Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. An array element appears as its identity
+   * (`lines[L-12].status`) or, if the array has no identity field, as its index (`lines[0].status`).
    */
   readonly changed: readonly string[];
   readonly source: EventSource;

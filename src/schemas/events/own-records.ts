@@ -49,8 +49,8 @@ export function statusChangeType({ name }: RecordSchema): string {
 export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
 
 /**
- * Whether a schema has all fields of {@link StatusChangeEvent} except perhaps `key`, as schemas of status changes must. Types are not
- * checked.
+ * Whether a schema has the fields that every schema of status changes must have: those of {@link StatusChangeEvent} except `key`. Types are
+ * not checked.
  */
 export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
   const names = new Set(fields.map(({ name }) => name));
@@ -104,13 +104,13 @@ export interface DeadLetter {
   /** Why the record can't be published, in words. */
   readonly message: string;
   /**
-   * The record as JSON text, or the text that the API sent if that is not valid JSON. If several dead letters share the text: the part in
-   * this dead letter.
+   * JSON text of the record, or the part of this text with the number `part`. If `reason` is `unreadable`: the text that the API sent, or a
+   * description instead if that text is hidden or unknown.
    */
   readonly raw: string;
   /**
-   * List offset of the page that contained the record. If the record is not valid JSON: the record's own list offset. Null if the record
-   * came on no page.
+   * List offset of the page that contained the record; 0 if the record came on no page. If `reason` is `unreadable`: the record's own list
+   * offset. The service does not write null.
    */
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */

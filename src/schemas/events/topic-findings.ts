@@ -8,7 +8,7 @@ export interface ExistingTopic {
   readonly settings: ReadonlyMap<string, string>;
 }
 
-/** A property of an existing topic that differs from what the service wants, or settings of the topic that it can't read. */
+/** A property of an existing topic that differs from what the service wants, or the fact that the topic's settings can't be read. */
 export interface TopicFinding {
   readonly topic: string;
   /** Name of a Kafka topic setting; or `partitions`, `replication.factor`, or `settings` for all settings together. */

@@ -36,14 +36,14 @@ export interface TopicSpec {
 export interface TopicNames {
   /** Returns the full name of the topic with a list's events, such as `wine.wine-clubs` for the list `wine-clubs`. */
   readonly records: (resource: string) => string;
-  /** Returns the full name of the topic with a list's status changes. `topic`: its name without `TOPIC_PREFIX`. */
+  /** Returns the full name of the topic with a list's status changes. `topic` is the name without the prefix (`TOPIC_PREFIX`). */
   readonly statusChanges: (statuses: { readonly topic: string }) => string;
   readonly deadLetters: string;
   readonly cursors: string;
   readonly signals: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Name of the topic in which the instances of a fleet announce their state; exists only where several accounts are served. */
+  /** Name of the topic in which the instances of a fleet announce their state. Without a fleet, there is no such topic. */
   readonly fleet: string;
 }
 

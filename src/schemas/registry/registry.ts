@@ -82,7 +82,7 @@ class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
   readonly #ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
   readonly #schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
-  /** Newest registration of a schema for each subject, as a promise. The next registration for that subject is sent after it. */
+  /** For each subject, the promise of its latest schema registration. The subject's next registration is sent after this one has ended. */
   readonly #lastSent = new Map<string, Promise<unknown>>();
 
   constructor(options: RegistryOptions) {
@@ -223,7 +223,7 @@ class RegistryClient implements Registry {
 
   /**
    * Tests a right of this client with a malformed request, which changes nothing. Returns the registry's error message if the client lacks
-   * the right, else undefined.
+   * the right or the registry is read-only, else undefined.
    */
   async #refusalOf(method: string, path: string, subject: string, malformed: object) {
     try {

@@ -49,8 +49,8 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Time in ms (`scheduler.now()`) at which an owner's entry certainly existed, by the entry's offset. The time since then is a lower bound
-   * of the entry's age.
+   * Maps the offset of an owner's entry to a time in ms (`scheduler.now()`) at which the entry certainly existed. The time since then is a
+   * lower bound of the entry's age.
    */
   const seen = new Map<string, number>();
 

@@ -23,7 +23,7 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns each key's newest earlier entry, committed or not.
+   * Claims the ledger: fences the previous owner and appends the entry `text`. Returns the newest earlier entries, committed or not.
    *
    * @param beside Messages to commit in the same transaction.
    */
@@ -61,8 +61,8 @@ export interface GuestEntries {
 
 export interface PriorEntries extends GuestEntries {
   /**
-   * Earlier ledger entries of the account's owners. Their ages are as of `claimedAt`. After a claim: only the newest declaration, if there
-   * is one. For a guest: all declarations and claims that the topic still contains.
+   * Earlier ledger entries of the account's owners, with ages as of `claimedAt`. An owner gets only the newest declaration, if there is
+   * one. A guest gets all declarations and claims that the topic still contains.
    */
   readonly entries: readonly LedgerEntry[];
   /**

@@ -109,8 +109,8 @@ function readRecord(record: i32): bool {
 }
 
 /**
- * Stores that output number `nth` (from 0) of a record begins at the current write position and belongs to the field with the index
- * `field`. `record` is the address of the record type.
+ * Stores the current write position as the beginning of a field's output. `nth` is the number of this output within the record (from 0),
+ * `field` the index of the field, and `record` the address of the record type.
  */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);

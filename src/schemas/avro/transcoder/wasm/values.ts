@@ -21,8 +21,8 @@ import {
  * rounds as `JSON.parse` does.
  */
 const MAX_DIGITS = 15;
-/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`. Larger decimals are left to JavaScript. */
-const MAX_EXACT: i64 = 1_000_000_000_000_000;
+/** Maximum magnitude of a decimal's unscaled value that WebAssembly writes. Decimals with a larger one are left to JavaScript. */
+const MAX_EXACT: i64 = 1_000_000_000_000_000; // as in `field-codecs.ts`
 
 /**
  * Reads a number of at most 15 digits without an exponent, and writes it with {@link writeNumber}. Returns false, with nothing read or
@@ -57,7 +57,7 @@ export function readNumber(type: i32): bool {
   return true;
 }
 
-/** Writes `number / 10 ** decimals`; returns false if the type can't represent it, or if {@link writeDecimal} can't write it. */
+/** Writes `number / 10 ** decimals`. Returns false if the type can't represent this value or {@link writeDecimal} can't write it. */
 function writeNumber(type: i32, number: i64, decimals: i32): bool {
   const kind = load<i32>(type, TYPE_KIND);
   if (kind == DOUBLE) {
@@ -80,8 +80,8 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
 }
 
 /**
- * Writes a decimal with the unscaled value `number * 10 ** more`. Returns false if the value's magnitude reaches `limit`, or if the value
- * or `more` is too large for exact arithmetic.
+ * Writes a decimal with the unscaled value `number * 10 ** more`. Returns false if the magnitude of this value is at least `limit` or above
+ * {@link MAX_EXACT}, or if `more` is above {@link MAX_DIGITS}.
  */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
