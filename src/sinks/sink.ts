@@ -59,7 +59,7 @@ export interface TransactionalSink {
 /** A sink that has fenced all earlier sinks of its transactional id, and can read everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * Returns the first and the end offset of each partition of a topic, from partition leaders that know every transaction which this
+   * Returns the first and the end offset of each partition of a topic. The responding partition leaders know every transaction that this
    * transactional id committed before this sink was opened. The offsets of {@link TransactionalLog.bounds} may be older.
    *
    * @param isolation Default `committed`: the end offset is before the first open transaction, even one of another transactional id.
@@ -91,8 +91,8 @@ export interface TransactionalLog {
    */
   readTail(tail: TailRange): Promise<void>;
   /**
-   * Returns the newest committed message of each key of a topic with one partition, at least up to the end offset that `bounds` returns.
-   * All tasks of a process share one read of the topic.
+   * Returns the newest committed message of each key of a topic with one partition, after reading at least up to the end offset that
+   * `bounds` returns. All tasks of a process share one read of the topic.
    */
   compacted(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

@@ -24,8 +24,8 @@ export interface StoredPayloadDigest {
 }
 
 /**
- * When the API last showed a key, or a run (adjacent records of a page): by the numbers of sweeps (recurring full scans of the list), which
- * count up from sweep to sweep.
+ * When the API last showed a key, or a run (adjacent records of a page), as numbers of sweeps. Sweeps are recurring full scans of the list;
+ * each has a higher number than the one before.
  */
 export interface Sighting {
   /**

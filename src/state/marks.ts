@@ -82,7 +82,7 @@ export class Marks {
 
   /**
    * Returns when a key was last shown, as two numbers of sweeps. `lastSeenSweep`: the newest sweep that had begun when any read, such as a
-   * poll, showed the key. `lastReadSweep`: the newest sweep that read the key itself. Reads that showed the key's run as a unit count too.
+   * poll, showed the key. `lastReadSweep`: the newest sweep that read the key. Reads that showed the key's run as a unit count too.
    */
   sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
@@ -234,8 +234,8 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key (the sweeps in which the key was seen) by `next`, whose sweep numbers must include those of the key's run,
-   * if any. If the run is retired (never recognized again), the new mark no longer refers to it.
+   * Replaces the mark of a key (the sweeps in which the key was seen) by `next`. The sweep numbers in `next` must be at least those of the
+   * key's run, if any. If that run is retired (never recognized again), the new mark does not refer to it.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

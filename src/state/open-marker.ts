@@ -2,13 +2,13 @@ import { readFileSync, rmSync, statSync } from 'node:fs';
 import { replaceDurably } from './state-files.ts';
 
 /**
- * Number of abruptly ended starts of the service in a row at which the image file is assumed to be the cause and is discarded. If it is too
+ * Number of consecutive, abruptly ended starts of the service after which the image file is discarded, as the likely cause. If it is too
  * small, good images are discarded. If it is too large, the service crashes more often before a damaged file is discarded.
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference between the time of writing in the text of the marker file and the file's `ctime`, in ms. If it is larger, the file is
- * a copy: the `ctime` of a copy is the time of copying.
+ * Maximum difference between the time of writing in the text of the marker file and the file's `ctime`, in ms. If the difference is larger,
+ * the file is a copy: the `ctime` of a copy is the time of copying.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';

@@ -160,9 +160,9 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write a file. It contains the name of the instance that wrote the request times in the same folder
- * ({@link recentStarts}). If that instance also wrote the newest declaration in the ledger topic, these times include the requests in that
- * declaration.
+ * Returns functions that read and write a file with the name of one instance: the one that stored the request times in the same folder
+ * ({@link recentStarts}). If the newest declaration in the ledger topic is by the same instance, the stored times include the declared
+ * requests.
  */
 export function ledgerWriter(file: string) {
   const folder = dirname(file);

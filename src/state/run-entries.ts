@@ -37,8 +37,8 @@ export interface RunMember {
 }
 
 /**
- * Entry of the image store for a run (adjacent records that are recognized as a unit): the number of the sweep that was the newest when the
- * run was last seen, and of the last sweep that read it. The entry applies to each of the run's records.
+ * Entry of the image store for a run (adjacent records that are recognized as a unit): in which sweeps the run was last seen and last read.
+ * The entry applies to each of the run's records.
  */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run of records. The mark of a key says when the key was last seen. */

@@ -16,7 +16,7 @@ import type { OfTopic } from '../../kafka/client/topic-calls.ts';
 import type { ProducerIdentity } from '../sink.ts';
 
 /**
- * Stands for no identity: no broker has assigned one to the producer yet. An InitProducerId request with it fences every other producer of
+ * Identity of a producer to which no broker has assigned one yet. An InitProducerId request that contains it fences every other producer of
  * the transactional id.
  */
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };

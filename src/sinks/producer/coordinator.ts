@@ -45,7 +45,7 @@ export class TransactionCoordinator {
    *
    * @throws one of these errors:
    * - if `patience` allows no further attempt: the error of the last attempt;
-   * - for an error code that is not retried: kafkajs' error;
+   * - for an error code that is not retried, or a call that the broker does not support: kafkajs' error;
    * - if an attempt gets no response and the call is not repeatable: {@link CallUnanswered}.
    */
   async send<T>(call: Call<T>, options: CoordinatorCallOptions<T>): Promise<CoordinatorResult<T>> {
@@ -89,12 +89,12 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Returns the first and the end offset of each partition of a topic, from partition leaders that know every transaction which this
+   * Returns the first and the end offset of each partition of a topic. The responding partition leaders know every transaction that this
    * transactional id committed before this producer was opened. With the isolation `committed`, the end offset is before the first open
    * transaction of any producer.
    *
-   * The partition leaders are requested from the transaction coordinator, because it has written the end of the previous transaction to
-   * them. The requests to the leaders contain the leader epoch, so a former leader refuses them (KIP-320).
+   * The transaction coordinator is asked who the leaders are, because it has written the end of the previous transaction to these leaders.
+   * The requests to the leaders contain the leader epoch, so a former leader refuses them (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

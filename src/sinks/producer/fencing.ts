@@ -3,12 +3,12 @@
 import { CellarstreamError } from '../../core/errors.ts';
 import { hasErrorType, isEpochError } from '../../kafka/client/kafka-error.ts';
 
-/** How long a process with an outdated epoch waits for the claim of another process to appear in the cursors or ledger topic, in ms. */
+/** How long a process waits after an epoch error before it reads whether another process has claimed its task or account, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
  * Runs a commit. If it fails with an epoch error, throws `COMMIT_FAILED` with the context `epoch: true`. Such an error does not prove that
- * another process has taken over: the transaction may have timed out. The caller reads the topics to find out.
+ * another process has claimed the task or account: the transaction may have timed out. The caller reads the topics to find out.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {
@@ -42,8 +42,8 @@ export const TRANSACTION_TIMEOUT_MS = 60_000;
 const CERTAINLY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
 
 /**
- * Determines whether an outdated producer was replaced by another one of the same transactional id, or its transaction timed out. Brokers
- * use the same error codes in both cases, but a transaction that has just begun can't have timed out.
+ * Distinguishes two causes of an epoch error: another producer of the transactional id was opened, or the transaction timed out. Brokers
+ * use the same error codes for both causes, but a transaction that has just begun can't have timed out.
  */
 export class Fencing {
   #began = now();
@@ -51,8 +51,8 @@ export class Fencing {
   /**
    * Records that a transaction begins, so that its age is known when its commit fails.
    *
-   * @param isInDoubt Whether the previous transaction may still be open at the broker. If so, the age is counted from that transaction's
-   * beginning.
+   * @param isInDoubt Whether a late request of the previous transaction may have begun another one at the broker. If so, the age is
+   * counted from the beginning of the previous transaction.
    */
   begin(isInDoubt: boolean): void {
     if (!isInDoubt) this.#began = now();

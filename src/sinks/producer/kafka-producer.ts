@@ -28,7 +28,7 @@ import type { PartitionedRecord } from './record-batch.ts';
 /** Options of {@link openKafkaProducer}. */
 export interface KafkaProducerOptions {
   readonly kafka: Kafka;
-  /** Shared connections, which stay open when this producer is closed. Default: the producer opens connections of its own. */
+  /** Shared connections, which stay open when this producer is closed. Default: the producer opens its own connections. */
   readonly connections?: Connections | undefined;
   /** Transactional id. A second producer with the same id fences the first. */
   readonly transactionalId: string;
@@ -40,8 +40,8 @@ export interface KafkaProducerOptions {
    */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Identity of the producer that the new one replaces. Opening then fails with an error that has `context.epoch` if another producer was
-   * opened since, or if the transaction timed out. Default: the new producer replaces any producer of the transactional id.
+   * Identity of the previous producer, which the new one replaces. Opening fails with an error that has `context.epoch` if another producer
+   * was opened in between, or if the previous one's transaction timed out. Default: the new one replaces any producer of the same id.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */

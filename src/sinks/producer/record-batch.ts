@@ -239,7 +239,7 @@ export interface PartitionedRecord extends ProducerRecord {
 
 /**
  * Packs messages, in their order, into batches that are no larger than their topics accept. A message that exceeds this size by itself is
- * packed alone, and the broker refuses the batch.
+ * packed alone; the broker may refuse the batch.
  */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,

@@ -130,8 +130,8 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits when the start offsets of the shared reader are known. A new subscriber reads the existing messages only then. Its own read thus
-   * ends at or after these offsets, and no message is missed.
+   * Emits when the start offsets of the shared reader are known. Only then does a new subscriber begin to read the existing messages. Its
+   * read thus ends at or after the shared reader's start offsets, and no message is missed.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

@@ -42,8 +42,8 @@ const ACKNOWLEDGES = {
 };
 
 /**
- * Numbers of requests to the API, by the name of the quota that limits them. The name is `login`, the name of a list, or `all` for all
- * lists together.
+ * Number of requests to the API for each quota, by the quota's name: `login`, the name of a list, or `all` (the quota of all lists
+ * together).
  */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))

@@ -14,7 +14,7 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** The setting `TOPIC_REPLICATION`. If it is undefined, the brokers' default replaces a replication factor that they refuse. */
+  /** The setting `TOPIC_REPLICATION`. Undefined: a topic whose replication factor the brokers refuse gets the brokers' default. */
   readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;
@@ -91,7 +91,7 @@ const OF_SETTINGS: ReadonlySet<number> = new Set([
 const REPLICATION = 'replication.factor';
 const IN_SYNC = 'min.insync.replicas';
 
-/** Sends one CreateTopics request. @throws kafkajs' error for an error code that a retry may resolve and that is not in {@link FINAL}. */
+/** Sends one CreateTopics request. @throws kafkajs' error for a retryable error code that is not in {@link FINAL}. */
 async function sendCreateTopics(
   brokers: Brokers,
   drafts: readonly TopicDraft[],

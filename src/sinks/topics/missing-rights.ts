@@ -9,7 +9,7 @@ import { describeGroup } from '../../kafka/membership/group.ts';
 import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
-/** Operations on one Kafka resource for which this client's user lacks the right. They are named as in `kafka-acls.sh`. */
+/** Rights in Kafka that this client's user lacks. The types of Kafka resources and the operations are named as in `kafka-acls.sh`. */
 export interface MissingRights {
   readonly resource: 'topic' | 'group' | 'transactional-id';
   readonly name: string;
