@@ -67,7 +67,7 @@ export interface TaskMemory {
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys to mark as seen individually: of the records outside the `runs`, and of records that are published again. */
+  /** Keys to mark as seen individually: of records outside the `runs`, and of records that a resync publishes again. */
   readonly keys: readonly string[];
   /** Ids of the runs (adjacent records recognized together by their bytes) in the response. Default none. */
   readonly runs?: readonly string[];
@@ -80,7 +80,7 @@ export interface SeenKeys {
 /** Data about a page, stored in the same transaction as the last of its images. */
 export interface Notes {
   readonly seen?: SeenKeys;
-  /** Digests of records' JSON bytes, by key. Only for records that equal their stored images once the page is stored. */
+  /** Digests of records' JSON bytes, by key. Only for records that equal their images, as stored before or with this page. */
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
@@ -115,8 +115,8 @@ const SECRET_KEY = 'secret of digests';
  */
 const MAX_IMAGES = 100;
 /**
- * Maximum number of digests of rejected records stored for a task; this number takes some 120 MB on disk. If it is too small, dead letters
- * may be published repeatedly.
+ * Maximum number of digests of rejected records that are stored for a task: some 120 MB on disk. If it is too small, dead letters may be
+ * published repeatedly.
  */
 const MAX_REJECTS = 1_000_000;
 /** Maximum number of keys that one call of `unseen` examines. If it is too large, the event loop is blocked for longer. */
@@ -187,10 +187,7 @@ class LmdbTaskStore {
    */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
-  /**
-   * Number of stored images (records as published). It is cached because it is needed for each page; undefined after images were written or
-   * deleted.
-   */
+  /** Cached number of stored images; undefined if they have not been counted since images were last written or deleted. */
   #count: number | undefined;
 
   constructor(file: ImageFile, name: string, maxRejects: number) {
@@ -213,10 +210,7 @@ class LmdbTaskStore {
     return this.#read(() => this.#image(key));
   }
 
-  /**
-   * Returns the sequence number of the newest event of a key that has a stored image. Returns undefined for other keys, without reading an
-   * image.
-   */
+  /** Returns the sequence number of the newest event of a key; undefined if the key has no stored image. */
   sequence(key: string): number | undefined {
     return this.#read(() => this.#storedSequence(key));
   }
@@ -236,9 +230,7 @@ class LmdbTaskStore {
     });
   }
 
-  /**
-   * Returns the digest of a record's JSON bytes, which have the content of the stored image. Undefined if no digest is stored for the key.
-   */
+  /** Returns the digest stored for a key; undefined if none is. A record whose JSON bytes have this digest equals the stored image. */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
   }
@@ -382,6 +374,7 @@ class LmdbTaskStore {
   }
 
   #storedSequence(key: string): number | undefined {
+    // For a key without an image, only the mark is read.
     return this.#marks.markOf(key).hasImage ? this.#image(key)?.sequence : undefined;
   }
 
@@ -401,7 +394,7 @@ class LmdbTaskStore {
   /**
    * Writes the data about a page that is stored beside its images: the keys and runs that it showed, digests, and new runs.
    *
-   * @param written Keys whose images are already written, with their payload digests.
+   * @param written Keys of the updated images. Their payload digests are already written.
    */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,

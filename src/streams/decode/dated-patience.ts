@@ -40,7 +40,7 @@ export class DatedPatience {
     this.#list = list;
   }
 
-  /** Counts a failure, and returns whether the query is now given up. An error that several stages report counts once. */
+  /** Counts a failure, and returns whether the query is now given up. The same error is not counted again when another stage reports it. */
   recordFailure(error: unknown): boolean {
     if (error === this.#newest) return this.#givenUp !== undefined;
     this.#newest = error;

@@ -56,8 +56,8 @@ export interface AroundPage {
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /**
-   * Index of the first element that is not JSON and whose text is new. If all such texts are known from earlier responses: the index of the
-   * last element that is not JSON.
+   * Index of the first element that is neither JSON nor a text known from earlier responses. If there is no such element: index of the last
+   * element that is not JSON.
    */
   readonly place: number;
   /** Bytes of the response body from the start of the element at index `place` to the end. */
@@ -240,10 +240,7 @@ export class UnreadableTexts {
 
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
-/**
- * Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. Each `yield` nests the subscriptions
- * one level deeper, so the generator must not yield more than some hundred times.
- */
+/** Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. */
 export function stepwise<T>(
   work: () => Generator<void, T>,
   scheduler: SchedulerLike,

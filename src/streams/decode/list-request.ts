@@ -59,10 +59,7 @@ export interface DecodedListOptions {
   readonly list: ListDescription;
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /**
-   * Called with each response before its personal fields are hidden, except with a response to a request for the total alone. Default: not
-   * called.
-   */
+  /** Called with each response to a request for records, before personal fields are hidden in it. Default: not called. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
   /** Removes credentials from the address of a next page. Default: the address is kept as the API sent it. */
   readonly cleanNext?: ((address: string) => string) | undefined;

@@ -51,8 +51,8 @@ export function isPageRefused(error: unknown): boolean {
  */
 const MIN_FAILURES = 3;
 /**
- * Minimum time, in ms, from a page's first to its newest failure before `PageTries` `some` gives the page up. If it is too small, a short
- * outage is taken for a bad page.
+ * Minimum time, in ms, from the first to the newest failure of a page before it is given up, if it may be requested repeatedly (`some`
+ * tries). If it is too small, a short outage is taken for a bad page.
  */
 const LEAST_MS = 5_000;
 
@@ -61,8 +61,8 @@ const LEAST_MS = 5_000;
  *
  * - `some`: at least three times, over at least five seconds.
  * - `one`: once.
- * - `probe`: once, but refusals (statuses such as 400) do not count. It tests whether the API responds at all: a refusal may be due to the
- *   token, and is reported to the token source.
+ * - `probe`: once, as a test whether the API responds at all. If it is refused (by a status such as 400), the token may be the cause: the
+ *   token source decides whether the request is repeated.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -131,8 +131,8 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * Sends further requests after the request for a page has failed, to find the cause and to read the page in parts. `settle` closes the
- * reads of these requests, except the read of a response that was passed to `transferSettlement`: the caller closes that one.
+ * Sends further requests after the request for a page has failed, to find the cause and to read the page in parts. Call `settle` at the
+ * end: it closes the read of each response, except of one that was passed to `transferSettlement`, whose receiver closes that read.
  */
 export class PageAttempts {
   readonly query: PageQuery;
@@ -194,8 +194,8 @@ export class PageAttempts {
   }
 
   /**
-   * Requests a single record outside the failed page, to test whether the API is available, and returns the response. If this request is
-   * given up, throws the error of the failed page. Exception: if only the request's own error is transient, throws that one.
+   * Requests a single record outside the failed page, to test whether the API is available, and returns the response. If this test fails,
+   * throws the error of the failed page; if only the error of the test is transient, throws that error instead.
    */
   *probe(): Steps<Answer> {
     return (

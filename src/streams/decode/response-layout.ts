@@ -70,8 +70,8 @@ export class ResponseLayout {
 
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok` (a flag that means success), the flag decides. Otherwise a body without records reports an error if it has one of the usual signs
-   * of it.
+   * `ok` (a flag that means success), the flag decides. Otherwise a body without records reports an error if it has a usual sign of one,
+   * such as a member `error`.
    *
    * @param count Number of records in the body.
    */
@@ -158,8 +158,8 @@ const NO_PLACES = {
 } as const;
 
 /**
- * Returns `path` up to and including the first name in which it differs from `records`: `['meta']` for the path `['meta', 'total']` if
- * `records` is `['data']`. Empty if there is no difference.
+ * Returns the names of `path` up to and including the first one that differs from `records`: `['meta']` for the path `['meta', 'total']`
+ * if `records` is `['data']`. Empty if no name differs.
  */
 function branch(path: readonly string[], records: readonly string[]): readonly string[] {
   return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);

@@ -19,9 +19,7 @@ export interface Change {
   readonly before: JsonObject | null;
   /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
-  /**
-   * `before` and `after` as the image codec encodes them; null for a record that is null. In the service, this is Avro without a header.
-   */
+  /** `before` and `after`, encoded by the image codec (in the service: as Avro without a header). Each is null if that record is null. */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];
@@ -32,8 +30,8 @@ export interface Change {
 }
 
 /**
- * Hides the personal fields in `before` and `after` of a change. Either may come from an image that was stored before a field was
- * configured as personal, and still contains that field.
+ * Hides the personal fields in `before` and `after` of a change. An image that was stored before a field was configured as personal still
+ * contains that field.
  */
 export function withHiddenFields(
   change: Change,

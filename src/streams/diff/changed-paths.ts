@@ -5,8 +5,8 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
  * Returns the sorted paths of the fields in which two versions of a record differ, such as `price`, `address.city` or `lines[L-12].status`.
- * Objects in an array are matched by the array's identity field, or by index if it has none in `identities`. Arrays of plain values are
- * compared as a whole.
+ * Objects in an array are matched by the field that `identities` names for the array, or by index if it names none. Arrays of plain values
+ * are compared as a whole.
  */
 export function changedPaths(
   before: JsonObject,
@@ -52,8 +52,8 @@ export function changedPaths(
 export type Identities = Readonly<Record<string, string>>;
 
 /**
- * Returns an array's elements by identity: the text of an element's field `field`, or its number in the array (`#1` is the first) if that
- * field has no string or number. A repeated identity gets a suffix, such as `#2`.
+ * Returns an array's elements by identity: the value of the element's field `field`, if it is a string or number. Otherwise the identity
+ * is the element's position, such as `#1` for the first. A second element with the identity `A` gets `A#2`.
  */
 export function byIdentity(
   array: readonly JsonValue[],

@@ -115,7 +115,7 @@ const MAX_IMAGES = 4;
  * - Its modification time is earlier than that of its image.
  * - Its modification time is equal or missing, and the response is stale (`isStale`) or shows an image that was replaced less than
  *   `MAX_LAG_MS` before the response was produced.
- * - Its deletion was published, and its modification time is not later than before the deletion.
+ * - Its deletion was published, and its modification time is missing or not later than before the deletion.
  *
  * Until `MAX_LAG_MS` after the start, records that an earlier process may have replaced or deleted have to be confirmed too. The state is
  * held in memory while the process owns the task.
@@ -144,7 +144,7 @@ export class Confirmations {
     this.#inherited = inherited;
   }
 
-  /** Whether any record is held back until a second read confirms its content. */
+  /** Whether any record waits for a second read. */
   get isAnyWaiting(): boolean {
     return this.#waiting.size > 0;
   }

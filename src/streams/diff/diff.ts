@@ -34,9 +34,7 @@ export interface ReadRecords {
   readonly tombstones?: readonly KeyedRecord[];
   /** Begin and end of the read, as numbers of the list's logical clock. Without it, the read counts as newer than all reads before it. */
   readonly span?: Span;
-  /**
-   * Age of the response. Without it, no record is held back until a second read confirms its content ({@link DiffOptions.confirmations}).
-   */
+  /** Age of the response. Without it, no record of the response has to wait for a second read ({@link DiffOptions.confirmations}). */
   readonly age?: AnswerAge | undefined;
 }
 
@@ -54,7 +52,7 @@ export interface Difference<In extends ReadRecords> {
   readonly same: readonly KeyedRecord[];
   /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys that have to be read again: overlapping reads showed different content, and it is unknown which of it is newer. */
+  /** Keys that have to be read again: overlapping reads showed different content, and it is unknown which content is newer. */
   readonly undecided: readonly string[];
   /**
    * Records that are not published until a second read confirms them, because this read may show an earlier state than the published one.
@@ -141,7 +139,7 @@ export function diff<In extends ReadRecords>(
   });
 }
 
-/** Compares the records of one response with the published images. {@link diff} returns what it has collected. */
+/** Compares the records of one response with the published images, and collects the result that {@link diff} emits. */
 class PageDiff {
   readonly changes: Change[] = [];
   readonly same: KeyedRecord[] = [];
@@ -149,15 +147,15 @@ class PageDiff {
   readonly undecided: string[] = [];
   readonly unconfirmed: Unconfirmed[] = [];
   /**
-   * New images of the records that this response has changed, by key. A later record of the response with the same key is compared with the
-   * new image.
+   * New images, by key, of records that the response shows as new or changed. A later record of the response with the same key is compared
+   * with the new image.
    */
   readonly images = new Map<string, Buffer>();
   /** Number of records in runs (adjacent records that were recognized together by their bytes). */
   readonly inRuns: number;
   readonly #read: ReadRecords;
   readonly #options: DiffOptions;
-  /** Images of earlier responses, if the caller stores none; undefined otherwise. */
+  /** Newest image of each key from earlier responses; undefined if the caller has a store of images. */
   readonly #memory: Map<string, Buffer> | undefined;
   readonly #published: Images;
   readonly #codec: ImageCodec;
@@ -303,8 +301,8 @@ interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
 
 /**
  * A change whose images (encoded records) are decoded only when `before`, `after`, `updatedBefore` or `changed` is accessed: most changes
- * of an initial snapshot are never looked at. Both images are decoded by the same codec, so that two values with the same encoding do not
- * count as changed.
+ * of an initial snapshot are never looked at. `after` is decoded from its image too, and not taken from the response, so that values which
+ * the codec encodes alike do not count as changed.
  */
 export class DecodedChange implements Change {
   readonly key: string;

@@ -14,9 +14,9 @@ export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
  * begins and the earliest of their ends.
  */
 interface SeenContent {
-  /** Earliest end of the reads that showed this content, on the logical clock. A read that began later and shows other content is newer. */
+  /** Earliest end (logical time) of the reads that showed this content. A read with other content that began after this end is newer. */
   end: number;
-  /** Latest begin of the reads that showed the content. A read that ended before it has older content. */
+  /** Latest begin (logical time) of the reads that showed this content. A read that ended before this begin has older content. */
   begin: number;
   readonly updatedAt: number | null;
 }
