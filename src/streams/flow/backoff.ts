@@ -26,7 +26,7 @@ export interface BackoffOptions {
 /** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
-  /** Number of consecutive failed attempts up to and including this one, without a value in between. */
+  /** Number of failed attempts since the stream last emitted a value, including this attempt. */
   readonly count: number;
   /** Length of the pause before the next attempt, in ms. */
   readonly delayMs: number;

@@ -13,9 +13,9 @@ export function* waitFor<T>(source$: Observable<T>): Steps<T> {
 
 /**
  * Creates an Observable that runs `work` on subscription. It emits the return value of `work`, or errors with what `work` throws. It
- * completes without a value if `work` waits for an Observable that does so. `work` may wait at most a few hundred times for Observables
- * that complete synchronously, because these waits are nested on the stack. When the subscriber unsubscribes, the `finally` blocks of
- * `work` are run; they must not wait.
+ * completes without a value if `work` waits for an Observable that completes without one. `work` may wait at most a few hundred times for
+ * Observables that complete synchronously, because these waits are nested on the stack. When the subscriber unsubscribes, the `finally`
+ * blocks of `work` are run; they must not wait.
  */
 export function inSteps<T>(work: () => Steps<T>): Observable<T> {
   // Without operators: they would take three subscriptions for each wait, and nest them.

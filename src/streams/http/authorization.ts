@@ -10,8 +10,8 @@ import type { Variables } from '../../description/template.ts';
 import type { PlannedRequest } from './request-plan.ts';
 
 /**
- * Returns the request with credentials: the static ones in the description (`token` is then ignored), or else `token` as a bearer token.
- * With `auth: none`, the request is returned unchanged.
+ * Returns the request with credentials added: the static ones of the description if it has any, otherwise `token` as a bearer token. With
+ * `auth: none`, the request is returned unchanged.
  */
 export type Authorize = (
   request: PlannedRequest,

@@ -56,10 +56,7 @@ export class BodyPool {
   }
 }
 
-/**
- * Minimum size of a pooled buffer, in bytes. Smaller buffers are allocated by Node, which has a pool of its own for them, and never enter
- * this pool.
- */
+/** Minimum size of a pooled buffer, in bytes. Smaller buffers are allocated by Node and never enter the pool. */
 const MIN_POOLED_BYTES = 2 ** 14;
 /**
  * Maximum total size of the free buffers in the pool, in bytes: about six large pages. A returned buffer that would exceed it is left to

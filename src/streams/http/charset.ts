@@ -15,8 +15,8 @@ export class UnknownCharset extends Error {
  * - UTF-8.
  *
  * @param contentType The `Content-Type` header.
- * @throws UnknownCharset if the declared charset is not supported, unless the body is valid UTF-8. Also if the bytes are invalid in the
- * charset, except in UTF-8, which the JSON parser checks.
+ * @throws UnknownCharset if the declared charset is not supported and the body is not valid UTF-8, or if the bytes are invalid in a charset
+ * other than UTF-8.
  */
 export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   if (startsWith(body, 0xef, 0xbb, 0xbf)) return body.subarray(3);

@@ -56,8 +56,8 @@ export class LogicalClock {
   }
 
   /**
-   * Whether another read that is still open (not settled) began before the read with this span ended. If so, it is unknown which of these
-   * two reads shows the newer state of a record.
+   * Whether another read that is still open began before the end of this span. If so, it is unknown which of the two reads shows the newer
+   * state of a record.
    */
   overlaps({ begin, end }: Span): boolean {
     for (const other of this.#open) if (other !== begin) return other < end;

@@ -248,8 +248,8 @@ export interface Token {
 /** Lifetime of a token that is assumed if neither the login response nor the description states one. */
 const DEFAULT_LIFE = '30min';
 /**
- * Shortest plausible lifetime of a token, in ms. If a lifetime from `exp` is shorter, clocks probably disagree. If one that the response
- * states is shorter, it is probably in another unit. `expires_in` of OAuth 2 is not checked.
+ * Shortest plausible lifetime of a token, in ms. A shorter one from `exp` is used only if neither `iat` nor `Date` gives a longer one, as
+ * clocks may disagree. A shorter one that the response states is read in another unit, or ignored. `expires_in` of OAuth 2 is not checked.
  */
 const LEAST_LIFE_MS = 10_000;
 /**
@@ -337,7 +337,7 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
  *
  * - the token's `exp`: the time until then from `iat` or from the response's `Date`, at most `MAX_LIFE_MS`;
  * - the lifetime that the response states, in the unit of the description or, if that is not plausible, in another one;
- * - the default of the description.
+ * - the default of the description, or else 30 minutes.
  *
  * @param from `iat` and `Date`, in epoch ms.
  * @param stated Lifetime that the response states.

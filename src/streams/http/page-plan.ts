@@ -84,8 +84,8 @@ export class PagePlan {
    */
   #short: number | undefined;
   /**
-   * Largest page size to request, as larger pages have failed; Infinity if none has failed. It is doubled after a number of successful
-   * pages.
+   * Reduced page size: the largest to request after larger pages have failed. Doubled after a number of successful pages. Infinity while
+   * page sizes are not reduced.
    */
   #usable = Infinity;
   /**

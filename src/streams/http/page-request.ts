@@ -47,8 +47,8 @@ export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'>
 /** Decides when to give up a page whose content or size may be the cause of failures. */
 export interface PagePatience {
   /**
-   * Whether the page is given up after an error, and so not retried. Called with each retryable error of the request, and with the error of
-   * a response that is not a page.
+   * Whether the page is given up after an error, and so not retried. Called with each retryable error of the request, and with the error
+   * for a successful response whose body is not a page.
    */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
@@ -87,13 +87,12 @@ export interface PageRequestOptions extends RequestPlanOptions {
 }
 
 /**
- * Creates the function that requests pages of one list. A request waits for the quota, takes the current token and is sent. Retryable
- * errors, redirects and 404 are retried with back-off for as long as the caller's patience allows. Each retry waits for the quota.
+ * Creates the function that requests pages of one list. A request waits for a token, then for the quota, and is sent. Retryable errors,
+ * redirects and 404 are retried with back-off for as long as the caller's patience allows. Each retry waits for the quota.
  *
  * The token:
  *
- * - It is taken after the wait for the quota, so that it is fresh. If there is none by then, the request waits for a token, and then for
- *   the quota again.
+ * - The request takes the token that is current after the wait for the quota. If there is none any more, both waits begin again.
  * - Every outcome that shows something about the token is reported to the token source. The token source decides when the token is renewed,
  *   and when a request is retried after a refusal of its token (such as 401 or 403).
  * - If the list refuses one new token after the other, the request errors with `API_STATUS`. Other lists continue with the token.

@@ -3,8 +3,8 @@ export interface AnswerAge {
   /** Earliest time at which the server can have read the response's content from its database, in ms on the local clock. */
   readonly asOf: number;
   /**
-   * Upper bound of the content's age when the request was sent, in ms, according to response headers; 0 if the response does not come from
-   * a cache.
+   * Upper bound of how old the content was when the request was sent, in ms, according to response headers; 0 if the response does not
+   * come from a cache.
    */
   readonly staleMs: number;
 }
@@ -91,8 +91,8 @@ export class AnswerAges {
    */
   readonly #slowClocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
   /**
-   * For each request address, the response that first showed the current `Date` header. Later responses with the same `Date` may be copies
-   * of it from a cache. The least recently requested address comes first.
+   * For each request address, the first response that had the same `Date` header as the latest one. The later responses with this `Date`
+   * may be copies of the first from a cache. The least recently requested address comes first.
    */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 

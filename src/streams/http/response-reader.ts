@@ -54,8 +54,8 @@ const MAX_PREALLOCATED_BYTES = 4 * 2 ** 20;
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Collects one response by the handler methods of undici 6, which undici 7 accepts as well. Newer methods would fail with the undici that
- * is bundled with Node. That one is the global dispatcher if `fetch` was called before the undici package was loaded.
+ * Collects one response by the handler methods of undici 6, which undici 7 accepts as well. Newer methods would fail with the dispatcher
+ * of Node's bundled undici, which is the global dispatcher if `fetch` was called before the undici package was loaded.
  */
 class Reader implements Dispatcher.DispatchHandler {
   readonly #options: ReadOptions;

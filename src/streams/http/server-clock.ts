@@ -1,6 +1,6 @@
 /**
- * Largest assumed lag, in ms, of the clock that sets modification times (stamps) behind the clock of the `Date` header. If it is too small,
- * changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
+ * Maximum number of ms by which the clock that sets modification times (stamps) is assumed to be behind the clock of the `Date` header. If
+ * it is too small, changes are missed. If it is too large, each poll of a quiet list reads more unchanged records.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
 /**
@@ -33,7 +33,8 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * - Before the first stamp the window does not advance: `Date` says nothing about the clock of stamps.
  *
  * Stamps may be local times, hours behind UTC. Therefore the smallest lag of a stamp behind `Date` is measured. If it is more than 15
- * minutes, windows may begin earlier by that lag, plus an hour for the end of daylight saving. The stamps whose lag counts are:
+ * minutes, windows begin an hour earlier, as daylight saving may end, and the limit above grows by that hour and the lag. These stamps are
+ * measured:
  *
  * - for windows of lookback polls (`reach` `far`): all stamps;
  * - for windows of polls for new changes (`near`): the stamps of new changes that polls have read.
@@ -44,8 +45,8 @@ export class ServerClock {
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
   /**
-   * Newest stamp seen that is later than the server's newest `Date`, in epoch ms, with `#correctionMs` added; undefined if there is none.
-   * Once `Date` has passed this stamp, it becomes `#newest`.
+   * Newest stamp seen that is later than the server's newest `Date`, in epoch ms, corrected by `#correctionMs`; undefined if there is none.
+   * Once `Date` has passed this stamp, the stamp becomes `#newest`.
    */
   #ahead: number | undefined;
   #reachMs = 0;

@@ -63,9 +63,9 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a refused token is tried again for a list, in ms. If it is too large, a token that is valid again is used late. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * Time, in ms, after a query failed although the token was valid. In this time failing queries of the same kind (such as by key) are not
- * retried, provided that one has worked with the token since. If it is too short, each of many failing queries is retried. If it is too
- * long, a token that stops working is noticed later.
+ * Length, in ms, of the period that begins when a query fails although the token is valid. In this period, failing queries of the same kind
+ * (such as by key) are not retried if another one has worked with the token since the period began. If it is too short, each of many
+ * failing queries is retried. If it is too long, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -84,7 +84,7 @@ export class TokenEvidence {
    * ({@link TokenUse.list}).
    */
   readonly #worked = new Map<string, number>();
-  /** When the first successful response to a request with the token arrived, in ms. */
+  /** When the first successful response to a request with the token arrived, in ms on the scheduler's clock; Infinity if none has. */
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
   /**
@@ -123,8 +123,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Time of the first failure since the token last worked, in ms; undefined if there was none. Only failures that the token may have caused
-   * count.
+   * Time of the first failure since the token last worked, in ms on the scheduler's clock; undefined if there was none. Only failures that
+   * the token may have caused count.
    */
   get failingSince(): number | undefined {
     return this.#failingSince;
