@@ -264,10 +264,7 @@ export class LoginPace {
   /** Number of consecutive early logins (before the token expires). A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /**
-   * Whether a request with the newest token has succeeded since the last early login (a login before the token expires) was begun. Until
-   * that login succeeds, this is still the old token.
-   */
+  /** Whether a request with the newest token has succeeded since the last early login (a login before the token expires) was begun. */
   #hasHelped = false;
 
   /** Returns how long the next login must be delayed, in ms. */
@@ -296,6 +293,6 @@ export class LoginPace {
   }
 
   tokenWorked(): void {
-    this.#hasHelped = true;
+    this.#hasHelped = true; // also if the newest token is still the old one, because the early login has not succeeded yet
   }
 }

@@ -107,8 +107,8 @@ export function tokenRequestOf(
 }
 
 /**
- * Returns the HTTP statuses that may mean that the server refused the credentials of a login: 400, 401 and 403; none if the description
- * gives the login response's status a `meaning` other than `token`.
+ * Returns the HTTP statuses that may mean that the server refused the credentials of a login: 400, 401 and 403. Returns none if the
+ * description gives the status of the response another meaning than `token`.
  */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];

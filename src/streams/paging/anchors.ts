@@ -196,7 +196,7 @@ class AnchorPage {
   readonly #without: (record: JsonValue) => JsonValue;
   /** Digests of content by index, cached because a record may have to be parsed for its digest. */
   readonly #contents: (string | undefined)[] = [];
-  /** Last index at which each key occurs. Undefined unless a record of the page has no key, or several records have the same key. */
+  /** Last index at which each key occurs. Computed only if a record of the page has no key, or several records have the same key. */
   #lastPlaces: ReadonlyMap<string | undefined, number> | undefined;
 
   /** @param leftOut Fields that are left out of the content when a record's digest is computed. */
@@ -244,8 +244,8 @@ class AnchorPage {
   }
 
   /**
-   * Whether the record at index `place` still has the digest that was computed for it on an earlier page (`digest`). The digest shows
-   * itself whether it was made of the record's bytes or of its content.
+   * Whether the record at index `place` still has `digest`, which was computed for it on an earlier page: from its bytes if `digest` begins
+   * with `BY_BYTES`, otherwise from its content.
    */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
@@ -322,8 +322,8 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
 }
 
 /**
- * One anchor in this many is recognized by its content, even if the server sends it in different bytes; the others are recognized by their
- * bytes. If the number is too small, more records have to be parsed.
+ * Number of successive anchors of which one is recognized by its content, even if the server sends it in different bytes. The others are
+ * recognized by their bytes. If the number is too small, more records have to be parsed.
  */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */

@@ -13,7 +13,7 @@ interface NegotiationStart {
   /** The newest modification time seen in the list, in epoch ms; undefined if none was seen. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
-  /** Called once the refusal is confirmed: requests succeed without dates, and the same dates were refused again. Default: not called. */
+  /** Called when the refusal is confirmed: requests without dates succeed, and the same dates were refused again. */
   readonly onConfirmed?: () => void;
 }
 
@@ -23,8 +23,8 @@ interface NegotiationStart {
  *
  * 1. No dates. If this request fails as well, the dates are not the cause, and the caller does not resume the generator.
  * 2. The refused dates. If the server accepts them this time, nothing is changed.
- * 3. A window of a minute. If the server accepts it, and the refused window is at least two days long: the refused window again. If it is
- *    still refused, windows are limited to half its length from then on.
+ * 3. A window that begins a minute ago. If the server accepts it, and the refused window is at least two days long: the refused window
+ *    again. If that is still refused, windows are limited to half its length from then on.
  * 4. Otherwise windows that measure the offset of the date parameters, and then one date format after the other. A date format is a
  *    notation of dates together with a kind of window end.
  *

@@ -6,7 +6,7 @@ import type { Window } from './poll.ts';
 /** Dates of a trial request. Without dates, the list's first page is requested. */
 export type ProbeDates = Partial<Window>;
 
-/** How the list's requests state windows of dates at present, and the offset from stamps to date parameters as measured so far. */
+/** Formats windows in the list's current date format, and has the offset from stamps to date parameters as measured so far. */
 type Dates = Pick<ListDates, 'canEnd' | 'closed' | 'polled' | 'offsetMs'>;
 
 export interface ProbeReply {

@@ -76,7 +76,7 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 
 /**
  * Applies the deletion limit (`DELETE_LIMIT_PERCENT`) to the keys that a full scan did not show. Returns the ranges of keys
- * ({@link HeldBack}) whose deletions are held back (not published).
+ * ({@link HeldBack}) whose deletions are held back: not published unless `isConfirmed`.
  *
  * - Keys that went missing since the previous full scan are checked together, and only once. If they exceed the limit, they are held back
  *   as one range.
@@ -110,8 +110,8 @@ export function judgeMissing(
       )
     : [...counted, fresh];
   /**
-   * Whether the number of missing keys in a held-back range is above 0 and has not fallen since the previous full scan. If it is within the
-   * deletion limit now, the operator has raised the limit.
+   * Whether the number of missing keys in a held-back range is above 0 and has not fallen since the previous full scan. If such a range is
+   * within the deletion limit now, the operator has raised the limit.
    */
   const isUndiminished = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);

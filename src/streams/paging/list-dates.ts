@@ -94,8 +94,8 @@ export class ListDates {
   #noDates: NoDates | undefined;
   #reason: string | undefined;
   /**
-   * JSON of the findings that were last passed to `onFound`, without their reason. Before the first call of `onFound`: of the findings for
-   * a list that interprets dates as documented.
+   * JSON of the findings that were last passed to `onFound`, without their reason. Initially the JSON of the findings for a list that
+   * interprets dates as documented.
    */
   #told: string;
 
@@ -234,7 +234,7 @@ export class ListDates {
     return true;
   }
 
-  /** Reports the findings about the dates of the list to `onFound` if they have changed. Called once a date format has been chosen. */
+  /** Reports the findings about the dates of the list to `onFound` if they have changed. To be called when a date format works. */
   formWorks(): void {
     this.#tell();
   }

@@ -31,7 +31,7 @@ export interface SingleReads {
    * there is one.
    */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether the record of a key can be requested. If not, it is never published as deleted. */
+  /** Whether the record of a key can be requested. Missing keys for which this is false are not published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 

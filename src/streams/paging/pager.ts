@@ -51,8 +51,8 @@ export abstract class Pager {
   }
 
   /**
-   * Records how the server served a page, and reports troubles to `tell`. Returns the position from which to read again if pages did not
-   * begin at the requested offsets; otherwise, and by default, undefined.
+   * Evaluates how the server served a page, and reports troubles to `tell`. If pages did not begin at the requested offsets, returns the
+   * position from which to read again. Otherwise, and by default, returns undefined.
    */
   observe(_page: ReceivedPage, _tell: (trouble: ScanTrouble) => void): Position | undefined {
     return undefined;
@@ -117,8 +117,8 @@ class OffsetPager extends Pager {
     { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
   #isCounted = false;
   /**
-   * Whether the page plan knew already at the previous page that the server serves pages of a single size only. If the plan learns this
-   * from a page after the first of the list, the scan begins again.
+   * Whether the page plan knew before the newest page that the server serves pages of a single size only. If a page after the first shows
+   * this, the scan begins again.
    */
   #wasFixed: boolean;
 

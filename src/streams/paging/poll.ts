@@ -53,9 +53,9 @@ export interface PollOptions {
   readonly clock?: ServerClock;
   /** Start of the first window, in epoch ms on the server's clock, before any lookback is subtracted from it. */
   readonly since: number;
-  /** Longest delay between a record's modification time and its visibility in the API that polls allow for, in ms. Default 60,000. */
+  /** Polls still read a record that becomes visible in the API up to this many ms after its modification time. Default 60,000. */
   readonly lookbackMs?: number;
-  /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` limits them. */
+  /** Minimum time from the start of one poll for new records to the start of the next, in ms. Default 0: only `spacingMs` delays polls. */
   readonly intervalMs?: number;
   /**
    * Minimum time from the start of the first poll for new records to the start of the second, in ms. Different values stagger the polls of
@@ -76,8 +76,8 @@ export interface PollOptions {
 /** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
 /**
- * Largest fraction of the quota of all polls that is left to the lookback chain, by longer pauses between polls for new records. If it is
- * too small, the two chains together exceed this quota. If it is too large, new records are read late.
+ * Largest fraction of the polls' quota that the polls for new records leave to the lookback chain, by pausing longer. If it is too small,
+ * the two chains together exceed that quota. If it is too large, new records are read late.
  */
 const MAX_BACK = 1 / 3;
 /**
@@ -249,8 +249,8 @@ class ScanChain {
   }
 
   /**
-   * Records the end of a scan. The next window then starts at `reached` (epoch ms) minus the lookback or, after a scan with a gap, at the
-   * same time as this window, for at most `GAP_RETRY_MS`.
+   * Handles the end of a scan: the next window starts at `reached` (epoch ms) minus the lookback. After a scan with a gap, the next
+   * window has the same start as the window of that scan, for at most `GAP_RETRY_MS`.
    */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;

@@ -76,11 +76,9 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
 
 /** Data from a list's scans that show whether its `total` may be a cap: a limit beyond which the API serves no records. */
 interface ShownTotal {
-  /** The larger of the highest `total` in the newest scan and, if no `total` marks the list's end, the number of keys that it read. */
+  /** Highest `total` in the newest scan. If no `total` marks the list's end, at least the number of keys that the scan read. */
   readonly top: number;
-  /**
-   * The larger of the highest `total` in all scans and, if no `total` marks the list's end, the highest number of keys that a scan read.
-   */
+  /** Highest `total` in all scans. If no `total` marks the list's end, at least the highest number of keys that a scan read. */
   readonly peak: number;
   /** Whether deletions are held back at present, because more keys went missing at once than the deletion limit allows. */
   readonly lacksMass: boolean;
