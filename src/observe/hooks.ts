@@ -256,12 +256,12 @@ export interface Hooks {
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /**
    * A record was rejected and is written to dead letters. `offset` is the record's list offset if it is known, otherwise the list offset of
-   * its page.
+   * its page, or null if it came on no page.
    */
   readonly onRejected?: (rejected: {
     resource: string;
     reason: RejectReason;
-    offset: number;
+    offset: number | null;
   }) => void;
   /** A call failed and is retried after a pause. */
   readonly onRetry?: (retrying: Retrying) => void;

@@ -20,7 +20,9 @@ import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts'
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob, TaskJobs } from '../../src/account/signal-jobs.ts';
 import { SchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
+import { unframe } from '../../src/schemas/registry/wire.ts';
 import { ORDERS } from '../support/orders.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -319,7 +321,8 @@ describe('an order that is to be published again', () => {
     )!;
     const topics = messages.map(({ topic, key }) => `${topic} ${key}`);
     const bytes = Buffer.concat(messages.map(({ value }) => value ?? Buffer.alloc(0))).toString();
-    return { ...again, topics, stored, told, bytes, ack: String(messages.at(-1)!.value) };
+    const ack = String(messages.at(-1)!.value);
+    return { ...again, topics, stored, told, bytes, ack, first: messages[0]!.value! };
   };
 
   it('is an r, in one commit with the acknowledgement', async () => {
@@ -372,11 +375,13 @@ describe('an order that is to be published again', () => {
   });
 
   it('is a dead letter alone, where its change is too large: nothing is built on what is not published', async () => {
-    const { topics, ack } = await published(
+    const { topics, ack, first } = await published(
       { order_number: 1, notes: 'n'.repeat(800_000) },
       { order_number: 1, notes: 'm'.repeat(200_000) },
     );
     expect(topics.at(0)).toBe('wine.dead-letters 1');
+    // The record was requested alone, so it came on no page.
+    expect(deadLetterCodec.decode(unframe(first).payload).offset).toBeNull();
     expect(topics).not.toContain('wine.orders 1');
     expect(ack).toBe('done 0');
   });

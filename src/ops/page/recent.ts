@@ -66,7 +66,7 @@ export function deadLettersView(): (status: Status) => void {
     key: ({ at, resource, reason, offset }) => [at, resource, reason, offset].join(' '),
     make: ({ at, resource, reason, offset }) => {
       const time = html('time', { datetime: new Date(at).toISOString() });
-      const place = ` ${resource}, page at ${count(offset)}: `;
+      const place = ` ${resource}${offset === null ? '' : `, page at ${count(offset)}`}: `;
       const element = html('li', {}, time, place, html('code', {}, reason));
       return { element, update: ({ now }) => setText(time, since(at, now)) };
     },

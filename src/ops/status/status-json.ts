@@ -247,8 +247,8 @@ export interface RecentDeadLetter {
   readonly at: number;
   readonly resource: string;
   readonly reason: string;
-  /** List offset of the rejected record if it is known, otherwise the list offset of its page. */
-  readonly offset: number;
+  /** List offset of the rejected record if it is known, otherwise that of its page. Null if it came on no page. */
+  readonly offset: number | null;
 }
 
 /**

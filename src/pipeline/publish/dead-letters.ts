@@ -17,8 +17,8 @@ export function deadLetterMessages(
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** List offset of the record's page, for the dead letter. Not used for an unreadable record, whose list offset is in `rejected`. */
-    readonly offset: number;
+    /** List offset of the record's page; null if it came on none. Not used for an unreadable record: `rejected` has its list offset. */
+    readonly offset: number | null;
     readonly now: number;
     /** Maximum size of one dead letter message, in bytes. */
     readonly maxBytes: number;

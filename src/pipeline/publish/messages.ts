@@ -43,7 +43,7 @@ export interface PublicationOptions {
   readonly sequence: number;
   /** Records of the page as the API sent them; used for dead letters. */
   readonly records: readonly KeyedRecord[];
-  readonly offset: number;
+  readonly offset: number | null;
   readonly isNewReject: RejectFilter;
   /** Time of publication, in epoch ms. */
   readonly now: number;

@@ -122,12 +122,11 @@ export class Publisher {
   #report({ batch, changes, statusChanges, unchanged, rejected, notes }: Plan): Published {
     const { task, checkpoint } = this.#options;
     const { list, hooks, scheduler } = task;
-    const offset = listOffsetOf(batch);
     for (const each of rejected) {
-      hooks.onRejected({ reason: each.reason, offset: listedOffset(each, offset) });
+      hooks.onRejected({ reason: each.reason, offset: listedOffset(each, listOffsetOf(batch)) });
     }
     if (batch.lane === 'first-read') {
-      const { answer } = batch.page;
+      const { answer, offset } = batch.page;
       const end = offset + recordsOf(answer).length;
       const total = answer.total ?? end;
       hooks.onProgress({ read: Math.min(total, end), total, done: batch.snapshot.done });

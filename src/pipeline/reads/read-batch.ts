@@ -96,9 +96,9 @@ export interface ResyncStep {
   readonly outcome?: ResyncOutcome;
 }
 
-/** List offset of the page; 0 if the batch is not a page. */
-export function listOffsetOf(batch: ReadBatch): number {
-  return pageOf(batch)?.offset ?? 0;
+/** List offset of the page; null if the batch is not a page. */
+export function listOffsetOf(batch: ReadBatch): number | null {
+  return pageOf(batch)?.offset ?? null;
 }
 
 /**

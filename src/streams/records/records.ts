@@ -19,8 +19,8 @@ export type RejectReason =
 /** A reject: an element of a page's `data` that cannot be published as it is. */
 export type RejectedRecord = RejectedJson | RejectedText;
 
-/** Returns the list offset of a reject (a record that cannot be published) if known, otherwise `ofPage`, the list offset of its page. */
-export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
+/** Returns the list offset of a reject (a record that cannot be published) if known, otherwise `ofPage`: that of its page, or null. */
+export function listedOffset(rejected: RejectedRecord, ofPage: number | null): number | null {
   return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
 }
 
