@@ -85,7 +85,7 @@ export interface SweepProgress {
    * clock; null before that.
    */
   readonly askedAt: number | null;
-  /** Whether the newest sweep was interrupted while it read the list, and resumed after a restart, a failure or a change of owner. */
+  /** Whether the task of the list was restarted, or claimed by another process, while the newest sweep was reading the list. */
   readonly interrupted: boolean;
   /** When this progress of the list's sweeps was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
