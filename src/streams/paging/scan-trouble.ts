@@ -4,7 +4,7 @@ import type { PlanFinding } from '../http/page-plan.ts';
 export type ScanTrouble =
   /**
    * A page has no anchor (an unchanged record that was read before), or the server refused its cursor. The scan returns to an earlier page.
-   * After too many pages without an anchor, it instead requests the newest one again and accepts it.
+   * After too many pages without an anchor, the scan instead requests the same page again and accepts it.
    */
   | 'stepped-back'
   /**
@@ -19,7 +19,7 @@ export type ScanTrouble =
   /**
    * The scan has ended, but may have missed records, in one of these cases:
    *
-   * - Even with its last allowed repetition, the scan has read fewer distinct records than `total`, the number that the API reports.
+   * - The scan was repeated as often as allowed, and has still read fewer distinct records than `total`, the number that the API reports.
    * - Records can't be counted. In the last allowed repetition, unchanged records were in another order than before, or a page without an
    *   anchor was accepted.
    * - The scan ended with the trouble `endless`, and the API reports no `total`.
@@ -27,7 +27,7 @@ export type ScanTrouble =
   | 'unsettled'
   /**
    * The server says that another page follows, although pages bring no new records, lie far beyond `total`, or name themselves as the next
-   * page. The scan ends at this page.
+   * page. This page counts as the last one.
    */
   | 'endless'
   /**

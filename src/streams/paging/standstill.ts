@@ -15,8 +15,8 @@ export interface LeftOut {
    */
   readonly fields: () => readonly string[];
   /**
-   * Ignores further fields, which were detected to differ in every response, and reports the new ones to the `onFound` callback. At most 50
-   * detected fields are ignored.
+   * Adds fields that were detected to differ in every response, so that scans ignore them as well. Reports the new ones to the `onFound`
+   * callback. At most 50 detected fields are added.
    */
   readonly add: (fields: readonly string[]) => void;
 }
@@ -56,9 +56,9 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Maximum number of pages without an anchor (an unchanged record that was read before) since the scan last advanced. At this number, the
- * newest page is accepted. If it is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If it is too
- * large, a list whose pages overlap too little costs more requests.
+ * Number of pages without an anchor (an unchanged record that was read before) after which the scan accepts such a page. The count starts
+ * again when the scan advances. If the number is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If
+ * it is too large, a list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -82,7 +82,7 @@ export class Standstill {
   #comparisons: Comparison[] = [];
 
   /**
-   * Processes a page that has an anchor (an unchanged record that was read before).
+   * Processes an accepted page: one that has an anchor (an unchanged record that was read before), or needs none.
    *
    * @param end List offset after the page.
    * @param anchors Anchors chosen on the page.

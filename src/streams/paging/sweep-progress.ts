@@ -26,8 +26,8 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * Progress of a list's sweeps (recurring full scans), which are numbered from 1. Plain JSON, stored together with the numbers of the sweeps
- * that last saw each key.
+ * Progress of a list's sweeps (recurring full scans), which are numbered from 1. Plain JSON. For each key, the number of the sweep that
+ * last saw the key is stored as well.
  */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
@@ -59,10 +59,7 @@ export interface SweepProgress {
   readonly newest: ProvingScan | null;
   /** Whether the sweep `newest` proves nothing until polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
-  /**
-   * Whether any sweep has read unchanged records again, as pages overlap, and in another order. If so, anchors (unchanged records on a page)
-   * prove nothing.
-   */
+  /** Whether a sweep has read unchanged records twice, in different orders. If so, anchors (unchanged records on a page) prove nothing. */
   readonly isUnordered: boolean;
   readonly top: number;
   readonly peak: number;
@@ -88,7 +85,7 @@ export interface SweepProgress {
    * clock; null before that.
    */
   readonly askedAt: number | null;
-  /** Whether the newest sweep was interrupted while it read the list, and then resumed after a restart, a claim or a failure. */
+  /** Whether the task of the list was restarted, or claimed by another process, while the newest sweep was reading the list. */
   readonly interrupted: boolean;
   /** When this progress of the list's sweeps was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
@@ -249,8 +246,8 @@ function keysWith(before: TallyText | undefined, keys: readonly string[]): Tally
  * Returns the progress of a sweep after its last page, with its `proof`: how well the sweep shows that records missing from it were
  * deleted.
  *
- * @param last Facts about the last page. `isAtEnd`: the page ends at the list's total; also true where a total does not show the list's
- * end. `isEmpty`: the page has no records. `fitsOnePage`: the page is the only one, and has fewer records than requested.
+ * @param last Facts about the last page. `isAtEnd`: the page ends at the list's total, or the total does not mark the list's end.
+ * `isEmpty`: the page has no records. `fitsOnePage`: the page is the only one, and has fewer records than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -375,18 +372,19 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
 }
 
 /**
- * Whether no key is missing, judged by numbers: the newest sweep has read as many keys as there are `images` (published records). If a
- * record was deleted after the sweep read it, a missing key may go unnoticed until the next sweep.
+ * Whether presumably no key is missing: the newest sweep has read as many keys as there are `images` (published records), none of them
+ * unpublished.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
+  // If a record was deleted after the sweep read it, the numbers may agree although a key is missing. The next sweep finds that key.
   if (!counts || distinct !== images) return false;
   const { leftOut, unpublished, undecided } = counts; // such keys may have no image
   return leftOut + sampleSize(unpublished) + sampleSize(undecided) === 0;
 }
 
 /**
- * Returns the number of the earlier of two sweeps that together prove deletions. Missing keys that no read has shown since this earlier
- * sweep began count as deleted. Undefined without two such sweeps. Only for lists whose records cannot be requested singly.
+ * Returns the number of the earlier of two sweeps that together prove deletions: a missing key counts as deleted if no read has shown it
+ * since that sweep began. Undefined without two such sweeps. Only for lists whose records cannot be requested singly.
  *
  * The two sweeps are at least `proofMs` apart. So an index of the server that is wrong for less than `proofMs` affects at most one of them.
  */
@@ -398,7 +396,7 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
 
 /**
  * Remaining time, in ms, until the records of the missing keys may be requested again: `proofMs` after the first round of requests ended. 0
- * if it has not ended.
+ * if that round has not ended.
  */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));

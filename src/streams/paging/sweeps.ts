@@ -60,7 +60,7 @@ export type SweepStep =
   | { readonly kind: 'polled' }
   /**
    * Keys that are proven absent, because no read has shown them since sweep number `since` began. `span`: begin and end, on the list's
-   * logical clock, of the last page read by sweeps of this process; if there is none, of an empty read now.
+   * logical clock, of the last page read by sweeps of this process; without such a page, the current time as both.
    */
   | {
       readonly kind: 'absent';
@@ -194,8 +194,8 @@ class Sweeper {
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
   /**
-   * Completes once all steps that this sweeper has emitted are stored. It acquires and releases the page slot, which each step holds until
-   * it is stored.
+   * Completes once all steps that this sweeper has emitted are stored. Each step holds the page slot until it is stored, so this observable
+   * acquires the slot and releases it at once.
    */
   readonly #stepsDone$: Observable<never>;
   #requests = 0;
@@ -207,8 +207,8 @@ class Sweeper {
    */
   #waiting = 0;
   /**
-   * Number of sweeps in a row that tried to prove missing keys absent and proved none, up to {@link MAX_IN_VAIN}. Other sweeps leave it
-   * unchanged.
+   * Number of sweeps in a row that proved none of their missing keys absent, up to {@link MAX_IN_VAIN}. Sweeps that did not try are
+   * ignored.
    */
   #inVain = 0;
   /** First request for the record of each missing key, by key. An entry is retained until the second request, at least `proofMs` later. */
@@ -416,7 +416,8 @@ class Sweeper {
   }
 
   /**
-   * Remaining wait until the next sweep begins, in ms. It is limited while missing keys wait for the proof that their records were deleted.
+   * Remaining wait until the next sweep begins, in ms. While missing keys wait for further sweeps to prove their deletion, the wait has a
+   * maximum.
    */
   #pauseLeftMs(): number {
     const { pace, deletions } = this.#options;

@@ -25,8 +25,8 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Maximum number of checks per window for the end of a request in flight. Matters only if responses take about a window or longer. Too
- * large: needless timers. Too small: requests of other buckets that also need a token of this one start late.
+ * Maximum number of checks per window whether a request in flight has ended. Matters only if responses take about a window or longer. Too
+ * large: needless timers. Too small: requests of other buckets that also need a token of this bucket start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 
@@ -91,8 +91,8 @@ export class StartLog {
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
   /**
-   * Latest time, in ms, at which one of the answered requests was sent. A start whose response arrived by this time counts for one window
-   * from `end - early` ({@link StartLog}). The start of any other answered request counts from `end`.
+   * Send time, in ms, of the answered request that was sent last. The start of a request whose response arrived by this time counts for one
+   * window from `end - early` ({@link StartLog}); that of any other answered request counts from `end`.
    */
   #confirmedUntil = -Infinity;
 

@@ -279,8 +279,8 @@ class Bucket {
   }
 
   /**
-   * Returns the waiting request of `lane` that may start first: its index in the lane's queue, and the earliest time of its start in ms;
-   * Infinity if none may start.
+   * Returns the waiting request of `lane` that may start first. `index`: its index in the lane's queue. `at`: the earliest time of its
+   * start in ms, Infinity if no request may start.
    *
    * @param opens Time from which the bucket has a token, in ms.
    */

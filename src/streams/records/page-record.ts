@@ -68,8 +68,8 @@ export interface RecordFacts {
   /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
   /**
-   * Reads a time that is undefined here (`updatedAt` or `createdAt`) from the parsed record. Without such a reader, that time counts as
-   * null.
+   * Reads the modification or creation time from the parsed record if `updatedAt` or `createdAt` is undefined. Without `stamps`, an
+   * undefined time counts as null.
    */
   readonly stamps?: Stamps | undefined;
 }
@@ -141,7 +141,7 @@ export class PageRecord {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run (adjacent records recognized together by their bytes) that contains the record; undefined if the record was read singly. */
+  /** The run (adjacent records recognized together by their bytes) that contains the record; undefined if the record is in no run. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
@@ -169,7 +169,7 @@ export class PageRecord {
   }
 
   /**
-   * Digest of the record's bytes. Undefined unless the record is part of a run, or the decoder or {@link PageRecord.withDigest} computed
+   * Digest of the record's bytes. Undefined for a record outside a run, unless the decoder or {@link PageRecord.withDigest} has computed
    * the digest.
    */
   get digest(): PayloadDigest | undefined {
