@@ -260,7 +260,9 @@ function sweepEnded(
   if (distinct === 0 || (last.isEmpty && !rules.mayEndEmpty)) {
     return { ...sweep, proof: 'nothing', proving: [] };
   }
-  if (!isConsistent || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
+  // The counts remember an earlier page that was not consistent, also when the sweep was resumed after the API had refused a page.
+  const isSettled = isConsistent && sweep.counts?.settled !== false;
+  if (!isSettled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
   // Without a total, the list may be capped at the number of records that it shows.
   const counted = rules.endsAtTotal ? 0 : distinct;

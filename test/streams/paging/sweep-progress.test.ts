@@ -107,6 +107,12 @@ describe('a sweep', () => {
     expect(exact.newest).toEqual({ number: 1, beganAt: 1_000, at: KEPT_AT });
   });
 
+  it('proves nothing after a page that was not consistent, even if it was resumed behind that page', () => {
+    const stale = { total: 2, fresh: 1, settled: false };
+    const swept = read(first, stale, { total: 2, fresh: 1, last: true });
+    expect([swept.proof, swept.newest]).toEqual(['doubtful', null]);
+  });
+
   it('keeps the position and the distinct keys of each page until the last', () => {
     const half = read(first, { total: 50, fresh: 20 }, { total: 50, fresh: 15 });
     const position = { ...BEGINNING, offset: 35 };
