@@ -39,7 +39,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** A group of settings that a command may require. */
 export type Need = 'api' | 'kafka' | 'registry';
 
-/** Properties of a setting beside its parser and default. */
+/** Properties of a setting except its parser and default. */
 export interface AboutSetting {
   /** Meaning of the setting, in Markdown. docs/settings.md and .env.example contain this text, followed by the accepted range. */
   readonly text: string;
@@ -554,7 +554,7 @@ function settingTable(description: ApiDescription) {
     /** All settings by section, in the order of docs/settings.md. */
     sections,
     schema,
-    /** Returns the properties of a setting beside its parser and default. */
+    /** Returns the properties of a setting except its parser and default. */
     about,
     /** Names of all settings, `*_FILE` names of secrets included. */
     names: withFileNames(all),

@@ -211,7 +211,7 @@ export class FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$ = new Subject<void>();
   readonly #allPolled$ = new Subject<void>();
-  /** Lists of which a complete poll has been published. The final polls are done once each of these lists has been polled once more. */
+  /** Lists of which a complete poll has been published. The final polls poll each of them again: see `#waiting`. */
   readonly #lists = new Set<string>();
   /** Lists whose final poll, before the account's release, is not published yet; undefined until the final polls begin. */
   #waiting: Set<string> | undefined;

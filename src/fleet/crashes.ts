@@ -4,7 +4,7 @@ import type { AccountTopicState } from './fleet-record.ts';
 export const MAX_CRASHES = 3;
 /** Time in ms after which a crash no longer counts towards {@link MAX_CRASHES}. */
 const CRASH_WINDOW_MS = 600_000;
-/** How long after a claim a crash of the owner counts as likely caused by the account, in ms. */
+/** Time after the claim of an account within which a crash of its owner is blamed on the account, in ms. */
 export const PROBATION_MS = 15_000;
 /** Longest time until other instances detect a crash, in ms: a session timeout and a rebalance. */
 const CRASH_DETECTION_MS = 12_000;

@@ -42,7 +42,7 @@ export class FleetAnnouncements {
     return this.#send({ type: 'asks', ...this.#common(account), generation, owner });
   }
 
-  /** Announces that the account is released (not served any more) or quarantined (not served for a while, after several crashes). */
+  /** Announces that the account is released (has no owner now) or quarantined (not served for a while, after several crashes). */
   announce(account: string, type: 'released' | 'quarantined'): Promise<void> {
     return this.#send({ type, ...this.#common(account) });
   }

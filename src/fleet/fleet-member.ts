@@ -65,8 +65,8 @@ const CHECK_BALANCE_EVERY_MS = 15_000;
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * An instance as a member of the fleet's Kafka group, from joining to leaving. While it is leaving, it reports no account files, so that
- * its accounts are assigned to other instances.
+ * An instance as a member of the fleet's Kafka group, from joining to leaving. While it is leaving, it names no account files to the group,
+ * so that its accounts are assigned to other instances.
  */
 export class FleetMember {
   readonly #options: FleetMemberOptions;

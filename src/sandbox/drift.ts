@@ -10,7 +10,7 @@ export interface DriftOptions {
    */
   readonly existing?: number;
   /**
-   * Whether existing records that the drift alters at once get a new `updated_at`. If false, full scans find the change, but polls do not.
+   * Whether the records altered at once (see `existing`) get a new `updated_at`. If false, full scans find the change, but polls do not.
    * Default true.
    */
   readonly touch?: boolean;

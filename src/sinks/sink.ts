@@ -17,7 +17,7 @@ export interface Message {
 
 /**
  * End offset of a commit by topic and partition: the offset after the commit's transaction marker. A topic is left out if the brokers did
- * not report the offset for each of its partitions.
+ * not report the offset for one of its partitions.
  */
 export type CommitEnds = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 

@@ -241,8 +241,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns when a run (adjacent records that are recognized together) was last seen by any read, and last read by a sweep. Undefined if
-   * the run is unknown, or can't be recognized any more.
+   * Returns the numbers of sweeps that say when a run (adjacent records that are recognized together) was last seen, and last read.
+   * Undefined if the run is unknown, or can't be recognized any more.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));

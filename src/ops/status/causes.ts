@@ -6,7 +6,7 @@ export const CAUSES = [
   'login',
   /** Calls to Kafka fail, a transaction is open for too long, or the instance has dropped out of the fleet's group. */
   'kafka',
-  /** The schema registry does not respond. */
+  /** Calls to the schema registry fail. */
   'registry',
   /** Requests for a list of the API fail. */
   'api',

@@ -5,7 +5,7 @@ import { MAX_ERROR, shortened } from './shortened.ts';
 import type { AccountElsewhere, FleetAccountStatus, FleetStatus } from './status-json.ts';
 
 interface FleetStatusOptions {
-  /** Topic prefix that all accounts share. */
+  /** Prefix of the topics that all accounts of the fleet share. */
   readonly prefix: string;
   readonly instance: string;
   /** Returns the current time, in epoch ms, by a clock that never goes back. */

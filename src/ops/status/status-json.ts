@@ -257,7 +257,7 @@ export interface RecentDeadLetter {
  */
 export interface FleetStatus extends Readiness {
   readonly version: string;
-  /** Topic prefix that all accounts share. */
+  /** Prefix of the topics that all accounts of the fleet share. */
   readonly prefix: string;
   readonly at: number;
   readonly since: number;

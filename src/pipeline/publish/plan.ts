@@ -36,7 +36,7 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
   readonly unchanged: number;
-  /** Messages, images, notes, and progress of the task, to be committed together. */
+  /** Messages and cursor of a transaction, and the images and notes to store after it. */
   readonly commit: TaskBatch;
   /**
    * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about the batch's page

@@ -83,8 +83,8 @@ export interface DecodedListOptions {
   readonly scheduler?: SchedulerLike;
   readonly random?: () => number;
   /**
-   * `onRetry` is called each time a page is requested again because its response could not be read, or because the page could be read
-   * neither as a whole nor in parts.
+   * `onRetry` is called before a page is requested again: because its response could not be decoded, or because reading the page whole and
+   * then in parts has failed.
    */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }

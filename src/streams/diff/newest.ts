@@ -14,7 +14,7 @@ export type SeenMember = Pick<KnownMember, 'key' | 'updatedAt'>;
  * begins and the earliest of their ends.
  */
 interface SeenContent {
-  /** Earliest end (logical time) of the reads that showed this content. A read with other content that began after this end is newer. */
+  /** Earliest end (logical time) of the reads that showed this content. Other content is newer if its read began after this end. */
   end: number;
   /** Latest begin (logical time) of the reads that showed this content. A read that ended before this begin has older content. */
   begin: number;

@@ -90,7 +90,7 @@ export interface JoinOptions {
  */
 const ANCHORED_PAGES = 4;
 /**
- * Maximum number of earlier pages to whose starts a scan can step back, in a list that is paged by record key. It limits the length of
+ * Maximum number of pages by which a scan can step back, in a list that is paged by record key. It limits the length of
  * {@link Position.earlier}.
  */
 export const MAX_EARLIER = ANCHORED_PAGES;

@@ -31,7 +31,7 @@ export interface HeldBack {
 export interface MissingKeyCounts {
   /** Number of keys that are missing in this full scan and were not missing in the previous one. */
   readonly fresh: number;
-  /** Number of keys still missing in each group of keys whose deletions are held back ({@link HeldBack}), in the order of these groups. */
+  /** For each held-back range ({@link HeldBack}), in the order of the ranges: number of its keys that are still missing. */
   readonly heldBack: readonly number[];
   readonly all: number;
 }

@@ -64,8 +64,8 @@ export class PageShift {
    * Observations on the newest pages of the scan:
    *
    * - `not`: no sign that pages begin at other offsets than requested;
-   * - `once`: a page had no record of the previous page;
-   * - `once, and the page before had nothing new`: the scan then read the previous page again, which still ended with the same record.
+   * - `once`: a page had no record of the page before it;
+   * - `once, and the page before had nothing new`: that page before it, read again, ended with the same record as at first.
    */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 

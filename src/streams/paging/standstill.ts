@@ -56,9 +56,9 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Number of pages without an anchor (an unchanged record that was read before) after which the scan accepts such a page. The count starts
- * again when the scan advances. If the number is too small, pages of a list that changes quickly are accepted, and the scan is repeated. If
- * it is too large, a list whose pages overlap too little costs more requests.
+ * Number of pages without an anchor (an unchanged record that was read before), since the scan last advanced, at which the scan goes on
+ * without one. It may then have missed records and have to be repeated: needlessly often if the number is too small. If it is too large, a
+ * list whose pages overlap too little costs more requests.
  */
 const MAX_FAILURES = 30;
 
@@ -100,8 +100,8 @@ export class Standstill {
   }
 
   /**
-   * Counts a page without an anchor (an unchanged record that was read before), and compares its records with those of `#anchors`. At each
-   * third such page, returns the fields that seem to differ in every response; at other pages, an empty array.
+   * Counts a page that has no anchor (no unchanged record that was read before), and compares its records with `#anchors`. Every third call
+   * since the scan last advanced returns the fields that seem to differ in every response; other calls return an empty array.
    *
    * @param leftOut Fields that are left out of the comparison, because they are already known to differ.
    */

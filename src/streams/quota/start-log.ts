@@ -77,9 +77,9 @@ export class StartLog {
   readonly #lateMs: number;
   /** Starts of requests in flight, the oldest first. */
   readonly #underWay = new Set<Timed>();
-  /** Starts of answered requests, ordered by the arrival times of the responses. */
+  /** Answered requests, ordered by `at`, the arrival time of the response. */
   readonly #answered = new TimeLine<Timed>();
-  /** Starts of answered requests whose latencies are used for the estimate of the minimum latency. */
+  /** Answered requests whose latencies are used for the estimate of the minimum latency. */
   readonly #measured = new TimeLine<AnsweredStart>();
   /** Monotonic queue over `#measured`: the requests with a lower latency than all later ones. The first has the lowest latency of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
