@@ -18,9 +18,8 @@ const HEAD = `// Generated from order.avsc by scripts/generate-order-type.mjs (\
 
 const READING = `
  *
- * Null is what the API sent as null or left out (\`nulls\` tells which), and what a field can't hold
- * exactly: then \`unmapped\` has it. Where an element of an array can't be held, an empty one stands in
- * its place.\n`;
+ * A field is null if the API sent null (\`nulls\` lists these fields), left the field out, or sent a value that the field can't
+ * hold exactly (\`unmapped\` has such values). An array element that is null, or that can't be held, is an empty element.\n`;
 
 /** Primitive and logical types, as they are read. */
 const WORDS = new Map([
@@ -103,7 +102,7 @@ function unitOf(type) {
     case 'date':
       return 'As `YYYY-MM-DD`.';
     case 'decimal':
-      return `To ${typeof type === 'object' && 'scale' in type ? type.scale : 0} decimal places.`;
+      return `Up to ${typeof type === 'object' && 'scale' in type ? type.scale : 0} decimal places.`;
     default:
       return '';
   }

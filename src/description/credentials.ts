@@ -5,7 +5,7 @@ import type { ApiDescription } from './description.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
 
-/** Settings with the credentials of an account, by the name of the variable. A description may use these variables only in `auth`. */
+/** Names of the settings for an account's credentials, by the description's variable. Such variables are allowed only in `auth`. */
 export const CREDENTIALS = {
   api_key: 'API_KEY',
   username: 'API_USERNAME',

@@ -12,8 +12,8 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns the times in the last ten minutes at which instances crashed shortly after they claimed the account, in epoch ms. If the present
- * owner has done so, the last time is `now`.
+ * Returns when, in the last ten minutes, instances crashed shortly after they claimed the account, in epoch ms. A crash of the last owner is
+ * not recorded yet: its time is `now`.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,

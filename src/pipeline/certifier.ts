@@ -21,7 +21,7 @@ export interface CertifierOptions {
   readonly hasEnded: () => boolean;
 }
 
-/** Issues certificates: messages that say how many records a full scan read, and count and digest of the records in the topic. */
+/** Issues certificates: messages that say how many records a full scan read, and count and digest of the topic's live keys. */
 export class Certifier {
   readonly #options: CertifierOptions;
 

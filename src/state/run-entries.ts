@@ -41,7 +41,7 @@ export interface RunMember {
  * The entry applies to each of the run's records.
  */
 export interface RunHead extends Sighting {
-  /** Number of keys whose marks refer to the run of records. The mark of a key says when the key was last seen. */
+  /** Number of keys whose marks (which say when the key was last seen) refer to this run of adjacent records. */
   readonly refCount: number;
   /**
    * Whether the run can be recognized. False once one of its records has changed or was deleted, or a sweep has read one of its records

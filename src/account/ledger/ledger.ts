@@ -183,7 +183,7 @@ export class Ledger {
   }
 
   /**
-   * Whether the lease is valid. Checked again just before a request is sent, because the lease may have expired since the request started.
+   * Whether the lease is valid. Checked again just before a request is sent: it may have expired since the quota granted the start.
    */
   isLeaseValid(): boolean {
     return this.leaseRemainingMs() > 0;

@@ -3,9 +3,8 @@
 /**
  * An order as the API showed it. Fields, nulls and unmapped together rebuild its JSON.
  *
- * Null is what the API sent as null or left out (`nulls` tells which), and what a field can't hold
- * exactly: then `unmapped` has it. Where an element of an array can't be held, an empty one stands in
- * its place.
+ * A field is null if the API sent null (`nulls` lists these fields), left the field out, or sent a value that the field can't
+ * hold exactly (`unmapped` has such values). An array element that is null, or that can't be held, is an empty element.
  */
 export interface Order {
   /** The number of the order, and its key. */
@@ -26,21 +25,21 @@ export interface Order {
   readonly phone: string | null;
   /** The customer's e-mail address. */
   readonly email: string | null;
-  /** Sum of the items before discounts, shipping and taxes. To 4 decimal places. */
+  /** Sum of the items before discounts, shipping and taxes. Up to 4 decimal places. */
   readonly subtotal_price: number | null;
-  /** Sum of all discounts. To 4 decimal places. */
+  /** Sum of all discounts. Up to 4 decimal places. */
   readonly total_discounts: number | null;
-  /** Price of shipping. To 4 decimal places. */
+  /** Price of shipping. Up to 4 decimal places. */
   readonly shipping_price: number | null;
-  /** Sales tax. To 4 decimal places. */
+  /** Sales tax. Up to 4 decimal places. */
   readonly sales_tax: number | null;
-  /** California Redemption Value: the deposit on containers. To 4 decimal places. */
+  /** California Redemption Value: the deposit on containers. Up to 4 decimal places. */
   readonly crv: number | null;
-  /** Sum of all taxes. To 4 decimal places. */
+  /** Sum of all taxes. Up to 4 decimal places. */
   readonly total_tax: number | null;
-  /** What the order costs in all. To 4 decimal places. */
+  /** What the order costs in all. Up to 4 decimal places. */
   readonly total_price: number | null;
-  /** Tip. To 4 decimal places. */
+  /** Tip. Up to 4 decimal places. */
   readonly tip: number | null;
   /** How the customer wants to receive the order. */
   readonly delivery_preference: string | null;
@@ -130,19 +129,19 @@ export interface OrderItem {
   readonly product_type: string | null;
   /** How many. */
   readonly quantity: number | null;
-  /** Price. To 4 decimal places. */
+  /** Price. Up to 4 decimal places. */
   readonly price: number | null;
 }
 
 /** The discounts of an order, by kind. */
 export interface OrderDiscounts {
-  /** Amount of the automatic wine-club discount; null when there is none. To 4 decimal places. */
+  /** Amount of the automatic wine-club discount; null when there is none. Up to 4 decimal places. */
   readonly auto_discount: number | null;
-  /** Amount of the promotional-code discount; null when there is none. To 4 decimal places. */
+  /** Amount of the promotional-code discount; null when there is none. Up to 4 decimal places. */
   readonly promocode_discount: number | null;
-  /** Amount of the point-of-sale discount; null when there is none. To 4 decimal places. */
+  /** Amount of the point-of-sale discount; null when there is none. Up to 4 decimal places. */
   readonly pos_discount: number | null;
-  /** Amount of the custom discount; null when there is none. To 4 decimal places. */
+  /** Amount of the custom discount; null when there is none. Up to 4 decimal places. */
   readonly custom_discount: number | null;
 }
 
@@ -156,7 +155,7 @@ export interface OrderEdit {
   readonly current_operation: OrderEditOperation | null;
   /** Summary of the edit: JSON text, with the keys of its objects sorted. */
   readonly summary: string | null;
-  /** Amount of a custom refund. To 4 decimal places. */
+  /** Amount of a custom refund. Up to 4 decimal places. */
   readonly custom_refund_amount: number | null;
   /** Delivery method of the order. */
   readonly order_delivery_method: string | null;
@@ -238,7 +237,7 @@ export interface Fulfillment {
   readonly updated_at: number | null;
   /** When its history entry was created. In ms since 1970. */
   readonly history_created_at: number | null;
-  /** Price of shipping. To 4 decimal places. */
+  /** Price of shipping. Up to 4 decimal places. */
   readonly shipping_price: number | null;
   /** Whether the customer is notified. */
   readonly notify_customer: boolean | null;
@@ -272,7 +271,7 @@ export interface Tender {
   readonly card_brand: string | null;
   /** Last four digits of the card. */
   readonly last_four: string | null;
-  /** Amount. To 4 decimal places. */
+  /** Amount. Up to 4 decimal places. */
   readonly amount: number | null;
   /** When the tender was made. In ms since 1970. */
   readonly created_at: number | null;

@@ -30,7 +30,7 @@ export interface Cursor {
   readonly newestStamp?: number | undefined;
   /** Fields that form the keys of the records; null until they are chosen, then fixed. */
   readonly keyFields: readonly string[] | null;
-  /** Format of the keys of events. Never changes. Default `text`. */
+  /** Format of the keys of events, fixed once the key fields are chosen. Default `text`. */
   readonly keyFormat?: KeyFormat;
   /** Number of partitions that the events were written with. Absent before the task was first claimed. */
   readonly partitions?: number;

@@ -17,7 +17,7 @@ export function deadLetterMessages(
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** List offset of the record's page; null if it came on none. Not used for an unreadable record: `rejected` has its list offset. */
+    /** List offset of the record's page; null if it was on no page. Ignored if the record is unreadable: `rejected` has its offset. */
     readonly offset: number | null;
     readonly now: number;
     /** Maximum size of one dead letter message, in bytes. */

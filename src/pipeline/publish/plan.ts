@@ -53,8 +53,8 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
    */
   readonly undecided: readonly string[];
   /**
-   * Records that the API returned in an earlier state than the published one. They are requested again after a while, or read by a later
-   * poll or sweep.
+   * Records that are not published because they may have been read in an earlier state than the published one. They are requested again
+   * after a while, or read by a later poll or sweep.
    */
   readonly unconfirmed: readonly Unconfirmed[];
 }
@@ -70,7 +70,7 @@ export interface PlannerOptions {
   readonly recordKeys: RecordKeys;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
-  /** Events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
+  /** Creates the events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
   readonly resync: ResyncEvents | undefined;
 }
 

@@ -240,8 +240,8 @@ export class PollReads {
   }
 
   /**
-   * Looks for date parameters that the list accepts, after the scan of `window` failed; then completes. Polls are given up if the list
-   * accepts none, or after {@link MAX_FAILED_SCANS} consecutive failed scans of `chain`. Errors if requests without dates fail too.
+   * Called when a scan of `window` has failed. Looks for date parameters that the list accepts, then completes. Gives up polls if there are
+   * none, or after {@link MAX_FAILED_SCANS} failed scans in a row of this kind (`chain`). Errors if requests without dates fail too.
    */
   #negotiating(
     window: Window,

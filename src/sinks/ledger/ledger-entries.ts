@@ -67,8 +67,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entry of each guest (a process, such as `check`, that uses the API key beside the service). Entries that had expired
- * when the message `at` was appended are left out: `expired` lists the keys of their messages.
+ * Returns the newest entry of each guest (a process, such as `check`, that uses the API key beside the service). Of entries
+ * that had expired when message `at` was appended, only the keys of the messages are returned, in `expired`.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],

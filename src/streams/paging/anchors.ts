@@ -78,7 +78,7 @@ export interface JoinOptions {
   /** Number of records by which the next page begins before the end of this one. Limited to half of the page. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
-  /** Fields that the digests of new anchors (records that link later pages to this one) leave out, as sorted JSON Pointers. */
+  /** Fields to ignore in the digests of the page's new anchors (see {@link Anchor}), as sorted JSON Pointers. */
   readonly leftOut: readonly string[];
   /** Cache of the digests of records' contents, shared by the scans of a list. */
   readonly contents: ContentDigests;

@@ -26,7 +26,7 @@ const LATENCY_MARGIN = 2;
 
 /**
  * Maximum number of checks per window whether a request in flight has ended. Matters only if responses take about a window or longer. Too
- * large: needless timers. Too small: requests of other buckets that also need a token of this bucket start late.
+ * large: needless timers. Too small: requests that need tokens of this bucket and of another one may start late.
  */
 const IN_FLIGHT_CHECKS = 10;
 

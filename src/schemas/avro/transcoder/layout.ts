@@ -127,8 +127,8 @@ export const NOTE_OUT = 4;
  */
 export const NOTE_FROM = 8;
 /**
- * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the address of the byte after the value in the input
- * window (the part of the page in WebAssembly's memory).
+ * Byte offset, in a note (the transcoder's message to JavaScript about one value), of the value's end: the address, in the input window, of
+ * the first byte after the value.
  */
 export const NOTE_TO = 12;
 /**
