@@ -60,7 +60,7 @@ const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as c
  * bytes.
  */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
-/** Maximum length of the key of a record in a run, in bytes. The length is stored in 16 bits. */
+/** Longest key of a record in a run (adjacent records), in bytes; 16 bits store its length. */
 export const MAX_KEY_BYTES = 0xffff;
 
 export function runId(digest: string): string {

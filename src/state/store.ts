@@ -73,7 +73,7 @@ export interface SeenKeys {
   readonly runs?: readonly string[];
   /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
-  /** Whether sweep number `sweep` itself read these keys and runs. False if another kind of read did, such as a poll. */
+  /** Whether sweep number `sweep` itself read these records. False if another kind of read did, such as a poll. */
   readonly bySweep: boolean;
 }
 

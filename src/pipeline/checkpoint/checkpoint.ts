@@ -230,8 +230,8 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns count and digest of the live keys (newest event not a deletion) in each partition (`live`). After a restore of all images,
- * compares them with the cursor's. If they differ, the topic has lost events: `lostEvents` describes the loss, and the returned cursor
+ * Returns `live`: count and digest of each partition's live keys (newest event not a deletion). If all images were just restored, compares
+ * `live` with the tallies in the cursor. If they differ, the topic has lost events: `lostEvents` describes the loss, and the returned cursor
  * restarts the initial snapshot.
  */
 async function countLiveKeys(

@@ -37,8 +37,8 @@ export class FailingOffsets {
   }
 
   /**
-   * Returns the first record of a page that is known to make requests fail; undefined if there is none. `until` is the list offset of the
-   * next such record in the page, or of the page's end.
+   * Returns the page's first record that is known to make requests fail (`place`), and the list offset of the next one or of the page's end
+   * (`until`); undefined if there is no such record.
    *
    * @param isDated Whether the page belongs to a window of dates.
    * @param offset List offset at which the page begins.

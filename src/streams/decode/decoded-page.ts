@@ -225,7 +225,7 @@ export class UnreadableTexts {
   }
 
   /**
-   * Returns the index of the byte after the element that begins at `at`. If a known text begins there, the element ends with this text.
+   * Returns the index of the byte after the element that begins at `at`. If a text of the set stands there, it is the whole element.
    * Otherwise the end is found by counting brackets and quotes.
    */
   endOf(page: Buffer, at: number): number {

@@ -124,8 +124,8 @@ export function failingPages(
         return attempts.cutResponse(before, other);
       }
       /**
-       * Requests a record elsewhere in the list, which shows whether the API is available, and then returns the result of `beforeCap`.
-       * Throws if the request for that record is given up.
+       * Calls `beforeCap` for `at`, with a newly requested record elsewhere in the list as `other`. Throws if that request is given up,
+       * because the API may be unavailable.
        */
       function* beforeCapAt(at: number, isKnown = false): Steps<Answer | undefined> {
         return yield* beforeCap(yield* attempts.probe(), at, isKnown);

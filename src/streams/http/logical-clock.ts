@@ -38,8 +38,8 @@ export class LogicalClock {
   }
 
   /**
-   * Keeps a read open until the returned function is called: an earlier {@link LogicalClock.settle} takes effect only then. `begin`: the
-   * logical time at which the read began.
+   * Keeps a read open until the returned function is called: a call of {@link LogicalClock.settle} before that takes effect only then.
+   * `begin`: the logical time at which the read began.
    */
   hold(begin: number): () => void {
     this.#held.set(begin, 'open');

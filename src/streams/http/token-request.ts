@@ -107,8 +107,8 @@ export function tokenRequestOf(
 }
 
 /**
- * Returns the HTTP statuses that may mean that the server refused the credentials of a login: 400, 401 and 403. Returns none if the
- * description gives the status of the response another meaning than `token`.
+ * Returns the HTTP statuses by which a server may refuse the credentials of a login: 400, 401 and 403. Returns none if `meaning`, the
+ * description's meaning for the status received, is set and is not `token`.
  */
 function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
   return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];

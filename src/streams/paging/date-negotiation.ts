@@ -92,7 +92,7 @@ export function* dateNegotiation(
  * finding.
  *
  * 1. Measures the offset between modification times and date parameters. If no offset is found, the generator ends and stores nothing.
- * 2. Tries one date format after the other, up to the first whose window end the list interprets correctly, or that has no window end.
+ * 2. Tries date formats until one has no window end, or has a window end that the list interprets correctly.
  *
  * @param newest The newest modification time seen, in epoch ms.
  */

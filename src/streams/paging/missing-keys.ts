@@ -58,7 +58,7 @@ export class MissingKeys {
     this.#options = options;
   }
 
-  /** Counts the missing keys: all, the new ones, and those in each held-back range. For the keys skipped see {@link MissingKeys}. */
+  /** Counts the missing keys: all, newly missing ones, and those in each held-back range. Some are skipped: see {@link MissingKeys}. */
   *count(): Generator<Observable<never>, MissingKeyCounts> {
     const { progress, records } = this.#options;
     const { judged, heldBack } = progress();
@@ -74,7 +74,7 @@ export class MissingKeys {
     return counts;
   }
 
-  /** Counts the missing keys whose deletions are not held back by the deletion limit. For the keys skipped see {@link MissingKeys}. */
+  /** Counts the missing keys whose deletions are not held back by the deletion limit. Some are skipped: see {@link MissingKeys}. */
   *countFree(): Generator<Observable<never>, number> {
     let count = 0;
     yield* this.free<never>((keys) => {

@@ -38,7 +38,7 @@ export class KeyIndex {
     this.#add(hashOfBytes(bytes, from, to));
   }
 
-  /** Adds all keys of another index, including repetitions. */
+  /** Adds each key of another index as often as it was added there. */
   addAll(other: KeyIndex): void {
     for (let place = 0; place < other.length; place += 1) {
       this.#add({ high: other.#highs[place]!, low: other.#lows[place]! });

@@ -31,7 +31,7 @@ export const NOTES = 2 * WASM_PAGE;
  * JavaScript has to encode.
  */
 export const OUT = 3 * WASM_PAGE;
-/** Address of the input window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
+/** Address of the input window: part of a list's page, followed by zeros. JSON has no zero byte, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;
 export const WINDOW_BYTES = 2 * WASM_PAGE;
 /** Number of zero bytes after the input window: at least as many as one SIMD or multi-byte load may read beyond the end. */
