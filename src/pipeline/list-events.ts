@@ -162,7 +162,7 @@ async function encodeParsed(
 }
 
 /**
- * Counts the records in the batches that are processed one by one. Records in runs (groups recognized as a unit) count only in a resync.
+ * Counts the individually processed records in batches. Records in runs (groups recognized as a unit) are included only in a resync.
  */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>

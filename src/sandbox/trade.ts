@@ -181,8 +181,8 @@ export class Trade {
   }
 
   /**
-   * Gives the source record of a template a history: a random number of random changes, up to 30 hours apart, and sometimes one more, a
-   * month or more later.
+   * Makes random changes to a record that becomes a template: a random number, up to 30 hours apart, and sometimes one more, a month or
+   * more later.
    */
   #live(resource: Resource, record: JsonObject, random: Random): void {
     let at = PLACEHOLDERS.createdAt;

@@ -160,8 +160,8 @@ function putTime(bytes: Buffer, slot: number, at: number): void {
 }
 
 /**
- * Returns functions that read and write a file with the name of one instance: the one that stored the request times in the same folder
- * ({@link recentStarts}). If the newest declaration in the ledger topic is by the same instance, the stored times include the declared
+ * Returns functions that read and write a file that contains the name of the instance that stored the request times in the same folder
+ * ({@link recentStarts}). If the newest declaration in the ledger topic is by this instance, the stored times include the declared
  * requests.
  */
 export function ledgerWriter(file: string) {

@@ -14,7 +14,7 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** The setting `TOPIC_REPLICATION`. Undefined: a topic whose replication factor the brokers refuse gets the brokers' default. */
+  /** The setting `TOPIC_REPLICATION`. Undefined: if the brokers refuse the factor in a spec, its topic gets their default. */
   readonly replication: number | undefined;
   /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;

@@ -322,8 +322,7 @@ class PageReader {
    * Decodes a response. Throws `API_ANSWER` if the body is not a page, or a {@link PageFailure} if `patience` then gives up the page.
    * Elements that are not valid JSON are handled as follows:
    *
-   * - If one of them is not in `texts` (known from earlier responses), and this is not the last try: throws `API_ANSWER`, so that the page
-   *   is requested again.
+   * - If one of them is new (not in `texts`), and this is not the last try: throws `API_ANSWER`, so that the page is requested again.
    * - Otherwise, if the end of such an element is unknown: returns a {@link BrokenResponse}.
    * - Otherwise: returns the page, with unreadable records in place of these elements.
    *

@@ -81,8 +81,8 @@ export interface DiffOptions {
   /** Holds back records that return, or may return, to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
   /**
-   * Hides the personal fields in a published record as the current settings require. Without it, `confirmations` may hold back a record only
-   * because the settings hide more fields since a restart.
+   * Hides the personal fields in a published record as the current settings require. Lets `confirmations` recognize a change
+   * that consists only of newly hidden fields.
    */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */

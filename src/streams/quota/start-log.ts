@@ -25,7 +25,7 @@ const MAX_SAMPLES = 100;
 const LATENCY_MARGIN = 2;
 
 /**
- * Maximum number of checks per window whether a request in flight has ended. Matters only if responses take about a window or longer. Too
+ * How often per window to check, at most, if a request in flight has ended. Matters only if responses take about a window or longer. Too
  * large: needless timers. Too small: requests that need tokens of this bucket and of another one may start late.
  */
 const IN_FLIGHT_CHECKS = 10;
