@@ -75,7 +75,7 @@ export function logHooks(
     ({ resource, reason, offset }, count) =>
       logger.warn(
         { event: 'dead-letter', resource, reason, offset, count },
-        'records could not be published and were written to the topic of dead letters instead',
+        "records could not be published and were written to the topic of dead letters instead (offset: position of the newest one, or of its page, in the API's list)",
       ),
   );
 
@@ -214,7 +214,7 @@ export function logHooks(
     onRetry: ({ what, resource, error, count, delayMs }) =>
       logger.warn(
         { event: 'retry', what, resource, count, delayMs: Math.round(delayMs), err: error },
-        `waiting for ${what}`,
+        `a call failed (err) and is repeated after delayMs: ${what}`,
       ),
     onResync: ({ resource, id, status, events, message }) => {
       const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
@@ -293,7 +293,7 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
     onWrongFile: ({ account, error }) =>
       logger.error(
         { event: 'wrong-file', account, err: error },
-        "the account's file is invalid: this instance does not serve the account",
+        "this instance can't serve the account: its file is invalid, or conflicts with a file of another instance (err says what to change)",
       ),
     onRetry: ({ error, count, delayMs }) =>
       logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'retrying Kafka'),

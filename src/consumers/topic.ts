@@ -30,12 +30,17 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
       try {
         decoded = type.decode(asBuffer(bytes), 0, resolver);
       } catch (cause) {
-        throw new Error(`not a value of ${fullName(writer)}`, { cause });
+        throw new Error(`the bytes can't be decoded with the Avro schema ${fullName(writer)}`, {
+          cause,
+        });
       }
       const { value, offset } = decoded;
-      if (offset < 0) throw new Error(`truncated: not a value of ${fullName(writer)}`);
+      if (offset < 0)
+        throw new Error(`the bytes end within a value of the Avro schema ${fullName(writer)}`);
       if (offset < bytes.length)
-        throw new Error(`extra bytes after a value of ${fullName(writer)}`);
+        throw new Error(
+          `there are extra bytes after a value of the Avro schema ${fullName(writer)}`,
+        );
       return { ...(value as T) };
     };
   };

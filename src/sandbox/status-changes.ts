@@ -93,9 +93,15 @@ const IDENTITY: Readonly<Record<string, string>> = {
  */
 export function setStatus(order: JsonObject, path: string, value: string | null): void {
   const [, part, identity, field] = PATH.exec(path) ?? [];
-  if (field === undefined) throw new RangeError(`${path} is not the path of a field of an order`);
+  if (field === undefined)
+    throw new RangeError(
+      `setStatus of the sandbox: ${path} is not a path such as payment_status or fulfillment_info[F-100001-1].status`,
+    );
   const holder = part === undefined ? order : partOf(order[part], IDENTITY[part], identity);
-  if (!holder) throw new RangeError(`the order has no part with the path ${path}`);
+  if (!holder)
+    throw new RangeError(
+      `setStatus of the sandbox: the order has no part that matches the path ${path}`,
+    );
   holder[field] = value;
 }
 

@@ -153,7 +153,9 @@ export class RecordStore {
   advance(orderNumber: number): string | undefined {
     const order = JSON.parse(this.#latest('orders', orderNumber).text) as JsonValue;
     if (!isOrder(order))
-      throw new RangeError(`orders: ${orderNumber} no longer has the fields of an order`);
+      throw new RangeError(
+        `advance of the sandbox: order ${orderNumber} was changed and lacks fields that its steps need. Advance another order`,
+      );
     const at = new Date(this.#clock()).toISOString();
     const step = advanceOrder(order, at, this.#random);
     if (step !== undefined) this.change('orders', orderNumber, () => order);

@@ -208,11 +208,11 @@ describe('readEventsAs', () => {
     expect(() => read(bytes)).not.toThrow();
     for (let length = 0; length < bytes.length; length++) {
       expect(() => read(bytes.subarray(0, length))).toThrow(
-        /not a value of cellarstream\.orders\.Envelope/,
+        /the Avro schema cellarstream\.orders\.Envelope/,
       );
     }
     expect(() => read(Buffer.concat([bytes, Buffer.of(0)]))).toThrow(
-      'extra bytes after a value of cellarstream.orders.Envelope',
+      'extra bytes after a value of the Avro schema cellarstream.orders.Envelope',
     );
   });
 });

@@ -168,7 +168,9 @@ async function offsetsIn(
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
         if (!answer)
-          throw new Error(`the ListOffsets response lacks partition ${partition} of ${topic}`);
+          throw new Error(
+            `Kafka's response on the offsets of partition ${partition} of ${topic} lacks this partition: check whether a proxy alters the responses of the brokers`,
+          );
         const { errorCode, offset } = answer;
         if (errorAction(errorCode) !== 'done') throw partitionError(errorCode, topic, partition);
         return [partition, offset] as const;

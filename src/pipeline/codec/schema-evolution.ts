@@ -141,7 +141,7 @@ export class SchemaEvolution {
     const written = this.#codecs.get(schemaId);
     if (!written)
       throw new Error(
-        `a stored record of ${this.#options.list.name} was encoded with schema ${schemaId} of the registry, which this process has not loaded yet`,
+        `schema ${schemaId} of the registry, with which a stored record of ${this.#options.list.name} was encoded, was not loaded when the list was opened. This is a bug of Cellarstream: report it`,
       );
     return current.codec.values.encode(written.values.decode(bytes));
   }
@@ -156,7 +156,7 @@ export class SchemaEvolution {
   #currentSchema(): CurrentSchema {
     if (this.#current) return this.#current;
     throw new Error(
-      `the schema of ${this.#options.list.name} is not known yet: it is derived from the first record, and no record has been read`,
+      `the schema of ${this.#options.list.name} was used before its first record was read, from which it is derived. This is a bug of Cellarstream: report it`,
     );
   }
 

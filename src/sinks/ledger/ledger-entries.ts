@@ -100,7 +100,7 @@ function isExpired({ timestamp }: LogMessage, at: LogMessage): boolean {
 export function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `the declaration of requests that this process wrote to ${topic} can't be read back, perhaps because the topic was deleted: the process writes it again by itself`,
+    `the ledger entry that this process wrote to ${topic}, with the API requests that it is going to send, can't be read back, perhaps because the topic was deleted: the process writes it again by itself`,
     { context: { topic } },
   );
 }

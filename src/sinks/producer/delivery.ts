@@ -160,7 +160,9 @@ class Delivery {
         .find((of) => of.topic === topic)
         ?.partitions.find((of) => of.partition === partition);
       if (!response)
-        throw new Error(`the Produce response lacks partition ${partition} of ${topic}`);
+        throw new Error(
+          `Kafka's response to messages for partition ${partition} of ${topic} lacks this partition: check whether a proxy alters the responses of the brokers`,
+        );
       this.#conclude(each, response.errorCode, response.baseOffset);
     }
   }

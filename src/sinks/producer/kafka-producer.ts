@@ -265,7 +265,9 @@ function assignPartitions(
   return messages.map((message, index) => {
     const count = partitions.get(message.topic);
     if (count === undefined)
-      throw new Error(`${message.topic} is not among the topics that this producer was opened for`); // a bug
+      throw new Error(
+        `${message.topic} is not among the topics that this producer was opened for. This is a bug of Cellarstream: report it`,
+      );
     const { topic, value, headers, timestampOffset } = message;
     const text = message.key === null ? null : Buffer.from(message.key); // encoded once, for the partition and for the record
     const partition = text === null ? index % count : partitionOf(text, count);
@@ -304,7 +306,9 @@ function expectAllDelivered(
   for (const { topic, partitions } of meant) {
     const lost = partitions.find((partition) => !there.has(`${topic} ${partition}`));
     if (lost !== undefined)
-      throw new Error(`the messages for partition ${lost} of ${topic} were not sent`); // a bug
+      throw new Error(
+        `the messages for partition ${lost} of ${topic} were not sent, so the transaction is not committed. This is a bug of Cellarstream: report it`,
+      );
   }
 }
 

@@ -141,7 +141,7 @@ export function pageRequest(
     if (isFinal || pauseMs === undefined) return error;
     const code = isRefusal ? 'TOKEN_REJECTED' : 'API_STATUS';
     const text = isRefusal
-      ? `refused the token (${status})`
+      ? `refused the token (${status}): the request is repeated`
       : `answered ${status}; the token may be the cause, so the request is repeated`;
     const context = { offset, status, canPass: true, [RETRY_AFTER]: pauseMs };
     return new CellarstreamError(code, `${loggableAddress(url)} ${text}`, { context });

@@ -58,9 +58,13 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
           { context: { status } },
         );
       const refused = (who: string, status: number) =>
-        new CellarstreamError('TOKEN_REJECTED', `${who} refused the ${noun} (${status})`, {
-          context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
-        });
+        new CellarstreamError(
+          'TOKEN_REJECTED',
+          `${who} refused the ${noun} (${status}) for this list: the request is repeated`,
+          {
+            context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
+          },
+        );
       return { isFinal, pauseMs, logsIn: false, errorOf: isFinal ? forbidden : refused };
     }
     refusedSince ??= now;

@@ -88,7 +88,9 @@ describe('a book that begins with nothing', () => {
     await book.encode([], keyFields);
     expect(book.current).toBeUndefined();
     expect(registry.versions).toEqual([]);
-    expect(() => book.values.encode(ada)).toThrow('the schema of customers is not known yet');
+    expect(() => book.values.encode(ada)).toThrow(
+      'the schema of customers was used before its first record was read',
+    );
   });
 
   it('has a field for whatever was held, registered before it is used', async () => {
@@ -222,7 +224,7 @@ describe('images', () => {
 
     const next = await open(registry);
     expect(() => next.inCurrent(older)).toThrow(
-      'a stored record of customers was encoded with schema 1 of the registry, which this process has not loaded yet',
+      'schema 1 of the registry, with which a stored record of customers was encoded, was not loaded',
     );
     await next.load(1);
     expect(next.inCurrent(older)).toEqual(now);

@@ -190,7 +190,7 @@ describe('the token', () => {
     expect(starts()).toBe(7); // each try has waited for the quota
     const refusal = {
       code: 'TOKEN_REJECTED',
-      message: `${sandbox.url}/v1/orders refused the token (401)`,
+      message: `${sandbox.url}/v1/orders refused the token (401): the request is repeated`,
       context: { status: 401 },
     };
     expect(retried).toMatchObject([refusal, refusal, refusal]);

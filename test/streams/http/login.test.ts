@@ -186,7 +186,9 @@ lists: { carts: { path: /carts } }`;
   it('is a mistake of the program if there is none', async () => {
     const at = await options(refusing(500));
     const description = { auth: 'none', headers: {} } as const;
-    expect(() => login({ ...at, description })).toThrow(/the description has no login/);
+    expect(() => login({ ...at, description })).toThrow(
+      /the description has neither a login nor OAuth 2/,
+    );
   });
 });
 
