@@ -25,7 +25,9 @@ export async function* copyRows(file: string): AsyncGenerator<CopyRow> {
       const text = fields[columns.sequence] ?? '';
       const sequence = /^\d+$/.test(text) ? Number(text) : NaN;
       if (key === undefined || !Number.isSafeInteger(sequence)) {
-        throw new SyntaxError(`line ${line}: a key and a whole number as sequence are expected`);
+        throw new SyntaxError(
+          `line ${line} must have a text in the column key and a whole number in the column sequence`,
+        );
       }
       yield { key, sequence };
     }

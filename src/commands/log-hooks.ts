@@ -225,7 +225,7 @@ export function logHooks(
     onSignalIgnored: ({ partition, offset, reason }) =>
       logger.warn(
         { event: 'signal-ignored', partition, offset, reason },
-        'ignored a message of the signals topic that is not a valid signal',
+        'ignored a message of the topic of signals (reason)',
       ),
     onSignalsFailed: ({ error, delayMs }) =>
       // A broker that was just started takes a moment before it coordinates groups.

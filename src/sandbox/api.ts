@@ -256,7 +256,9 @@ export class Hidden {
    */
   add(resource: Resource, share: number): () => void {
     if (!(share >= 0 && share <= 1))
-      throw new RangeError(`share must be from 0 to 1, got ${share}`);
+      throw new RangeError(
+        `the share of the records that the sandbox hides must be from 0 to 1, got ${share}`,
+      );
     const shares = this.#shares.get(resource) ?? new Set();
     this.#shares.set(resource, shares);
     const entry = { share };

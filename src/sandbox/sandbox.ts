@@ -82,7 +82,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     accounts: all,
     account(name) {
       const account = accounts.named(name);
-      if (!account) throw new RangeError(`unknown account ${name}: accounts are ${range(all)}`);
+      if (!account)
+        throw new RangeError(`the sandbox has no account ${name}: its accounts are ${range(all)}`);
       return account.controls;
     },
     faultAll(spec) {

@@ -264,7 +264,7 @@ export class RecordStore {
     const table = this.table(resource);
     const id = table.idOf(key);
     const text = this.#newestText(table, id);
-    if (text === undefined) throw new RangeError(`${resource}: no record ${key}`);
+    if (text === undefined) throw new RangeError(`the sandbox has no record ${key} in ${resource}`);
     return { table, id, text };
   }
 

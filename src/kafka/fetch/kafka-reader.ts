@@ -285,7 +285,7 @@ function truncateTo(end: bigint, before: number, messages: readonly LogMessage[]
 function unreadableBatchError(topic: string, partition: number, at: bigint): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: to skip it, begin at an offset after this batch`,
+    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: to skip it in a replay, begin at an offset after this batch`,
     { context: { concerns: 'topic', topic, partition } },
   );
 }
@@ -294,7 +294,7 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   if (!(error instanceof MalformedBytes)) return error;
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): to skip it, begin at an offset after this batch`,
+    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): to skip it in a replay, begin at an offset after this batch`,
     { cause: error, context: { concerns: 'topic', topic, partition } },
   );
 }

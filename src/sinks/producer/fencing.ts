@@ -19,7 +19,7 @@ export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> 
     // copy of this process's own request.
     throw new CellarstreamError(
       'COMMIT_FAILED',
-      'Kafka refused a commit: its transaction timed out, or a newer producer of its transactional id was opened',
+      'Kafka refused a commit, because its transaction timed out or a newer producer of its transactional id was opened: the service reads from Kafka what was committed, and goes on unless another instance has claimed the account',
       { cause: error, context: { epoch: true } },
     );
   }

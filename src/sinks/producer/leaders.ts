@@ -123,9 +123,13 @@ function partitionCountChangedError(
 
 function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   if (!isOurs) {
-    return new CellarstreamError('POSITION', `there is no topic ${topic}: create it first`, {
-      context: { topic },
-    });
+    return new CellarstreamError(
+      'POSITION',
+      `there is no topic ${topic}, and this producer does not create topics: create it, then commit again`,
+      {
+        context: { topic },
+      },
+    );
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',

@@ -14,7 +14,9 @@ export class Body {
   /** The bytes of the body. @throws Error after {@link Body.giveBack}. */
   get bytes(): Buffer {
     if (this.#bytes) return this.#bytes;
-    throw new Error('a response body was read after its memory had been released');
+    throw new Error(
+      'a response body was read after giveBack() had released its memory: read it before that call',
+    );
   }
 
   /** Returns the memory of the body to the pool it came from; the body can't be read afterwards. Further calls do nothing. */

@@ -284,7 +284,7 @@ function tokenIn(
   elapsedMs: number,
 ): Token {
   const body = objectIn(answer.text) as JsonObject | undefined;
-  const text = sendable(url, token, valueAt(body, pointerNames(token)));
+  const text = sendable(url, noun, token, valueAt(body, pointerNames(token)));
   const expiresIn = noun === 'token endpoint' ? secondsIn(body?.expires_in) : undefined;
   const { exp, iat } = life.jwt ? claimsOf(text) : {};
   const stamp = answer.date ?? iat;
@@ -309,11 +309,14 @@ function secondsIn(expiresIn: unknown): number | undefined {
  * @param pointer JSON Pointer of the token in the response, for error messages.
  * @throws CellarstreamError `API_ANSWER` if the token is missing, or an HTTP header cannot contain it.
  */
-function sendable(url: URL, pointer: string, value: unknown): string {
+function sendable(url: URL, noun: TokenRequest['noun'], pointer: string, value: unknown): string {
   const text = typeof value === 'string' ? value.trim().replace(/^Bearer\s+/i, '') : '';
   const name = pointer.slice(1);
   const failed = (what: string) =>
-    new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`);
+    new CellarstreamError(
+      'API_ANSWER',
+      `the response of the ${noun} at ${loggableAddress(url)} has ${what}: check the credentials, and \`token\` in \`auth\` of the description`,
+    );
   if (text === '') throw failed(`no ${name}`);
   if (!SENDABLE.test(text)) {
     const article = /^[aeio]/i.test(name) ? 'an' : 'a';

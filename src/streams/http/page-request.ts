@@ -157,7 +157,7 @@ export function pageRequest(
     const planned = requests.requestOf(query);
     if (planned.url.origin !== url.origin) {
       throw new RangeError(
-        `the credentials are for ${url.origin} only, so a request to ${planned.url.origin} is not sent`,
+        `a request to ${planned.url.origin} was not sent, because the credentials are for ${url.origin} only. This is a bug of Cellarstream: report it`,
       );
     }
     const request = {

@@ -60,7 +60,7 @@ export function staticCredentials(options: StaticCredentialsOptions): TokenSourc
       const refused = (who: string, status: number) =>
         new CellarstreamError(
           'TOKEN_REJECTED',
-          `${who} refused the ${noun} (${status}) for this list: the request is repeated`,
+          `${who} refused the ${noun} (${status}) for this list: the request is repeated a few times. If this goes on, the ${noun} (${settings}) may have no right to read this list`,
           {
             context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
           },

@@ -235,7 +235,10 @@ class Bucket {
   }
 
   lane({ rank = 0, share = this.#options.capacity }: LaneOptions): SharedLane {
-    if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
+    if (!Number.isFinite(rank))
+      throw new RangeError(
+        `the rank of a lane of a token bucket must be a finite number, got ${rank}`,
+      );
     if (typeof share === 'number') requireInteger('share', share, this.#options.capacity);
     const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
     const lane: Lane = { rank, share: shareNow, line: [], log: this.#newLog() };

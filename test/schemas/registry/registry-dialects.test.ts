@@ -232,7 +232,9 @@ describe.each(Object.entries(DIALECTS))('a registry that speaks as %s', (_, dial
 
     expect(code).toBe('REGISTRY_REFUSED');
     expect(message).toContain('answered 403: User is denied operation');
-    expect(message).toContain('its compatibility level is BACKWARD and must be FULL_TRANSITIVE');
+    expect(message).toContain(
+      'the compatibility level of the subject is BACKWARD and must be FULL_TRANSITIVE',
+    );
     expect((await registry.inspect(SUBJECT)).refusals).toEqual([message]);
   });
 

@@ -8,7 +8,7 @@ describe('a body', () => {
     expect(body.bytes.toString()).toBe('a page');
     body.giveBack();
     body.giveBack();
-    expect(() => body.bytes).toThrow('after its memory had been released');
+    expect(() => body.bytes).toThrow('after giveBack() had released its memory');
     expect(onGivenBack).toHaveBeenCalledTimes(1);
   });
 });

@@ -266,7 +266,7 @@ describe('tokenBucket', () => {
 
     it.each([NaN, Infinity])('rejects a rank of %s', (rank) => {
       expect(() => tokenBucket({ capacity: 3, windowMs: 1 }).lane({ rank })).toThrow(
-        new RangeError(`rank must be a finite number, got ${rank}`),
+        new RangeError(`the rank of a lane of a token bucket must be a finite number, got ${rank}`),
       );
     });
   });
