@@ -161,7 +161,7 @@ export function logHooks(
     onUncertified: ({ resource, why }) => {
       logger.debug(
         { event: 'uncertified', resource, why },
-        'no certificate (count and digest of the list) was published after a full scan. Reason (why): too-soon, less than CERTIFICATE_INTERVAL_MS since the last certificate; partitions, the number of partitions of the topic changed',
+        'no certificate (count and digest of the list) was published after a full scan. Reason (why): too-soon, less than CERTIFICATE_INTERVAL_MS since the last certificate, which is normal; partitions, the number of partitions of the topic changed, which an operator has to resolve',
       );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
@@ -179,7 +179,7 @@ export function logHooks(
     onFailed: ({ resource, error, delayMs }) =>
       logger.error(
         { event: 'failed', resource, delayMs, err: error },
-        `${resource} is stopped by an error that an operator must resolve. It is retried each minute; other lists are not affected`,
+        `${resource} is stopped by an error (err) that usually needs an operator. It is retried each minute; other lists are not affected`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
       const quiet = trouble === 'stepped-back' || !warnings.isDue(`${resource} ${trouble}`);
@@ -288,7 +288,7 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
     onQuarantined: ({ account }) =>
       logger.error(
         { event: 'quarantined', account },
-        'three instances crashed right after they began to serve this account: no instance serves the account for an hour (quarantine), or until its file in ACCOUNTS_DIR changes. Look for the cause in the logs of those instances',
+        'within ten minutes, three instances crashed right after they began to serve this account: no instance serves it for an hour (quarantine), or until a setting in its file in ACCOUNTS_DIR changes. Look for the cause in the logs of those instances',
       ),
     onWrongFile: ({ account, error }) =>
       logger.error(

@@ -20,7 +20,9 @@ export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
 
 /** Returns the error for a response that was not complete in time. `isTimeout` recognizes it by its name. */
 function responseTimeout(limitMs: number): Error {
-  const error = new Error(`the answer was not complete after ${limitMs / 1_000} s`);
+  const error = new Error(
+    `the response was not complete ${limitMs / 1_000} s after the request was sent`,
+  );
   return Object.assign(error, { name: 'TimeoutError' });
 }
 

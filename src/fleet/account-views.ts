@@ -53,7 +53,7 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
   }
   if (isQuarantined(word, now)) {
     const problem =
-      'three instances crashed right after claiming it: change its file to have it claimed again';
+      'three instances crashed right after claiming it: change a setting in its file to have it claimed again';
     return { ...one, state: 'quarantined', problem };
   }
   const failure = failureOf(account, known, owner?.instance ?? target);

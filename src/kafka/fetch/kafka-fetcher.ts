@@ -111,7 +111,9 @@ export class Fetcher {
   }
 
   #closedError(): Error {
-    return new Error(`Closed connection: it read ${this.#topic}`);
+    return new Error(
+      `Closed connection: this process has closed its connection for reading ${this.#topic}`,
+    );
   }
 }
 

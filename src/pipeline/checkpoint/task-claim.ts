@@ -82,7 +82,7 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)
     throw new CellarstreamError(
       'COMMIT_FAILED',
-      'the list was stopped before this instance could begin to publish it',
+      'this instance stopped serving the list before it had begun to publish it, so nothing was published',
     );
 }
 

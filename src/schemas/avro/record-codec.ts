@@ -181,7 +181,7 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): FieldCodec {
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
     throw new TypeError(
-      `${name}: two fields of this Avro schema would get the same name when a record is written as JSON`,
+      `the Avro record ${name} has two fields with the same name in JSON: this name is the field's attribute json, by default its name`,
     );
 
   const write = (value: JsonValue, out: AvroOutput, residue: EncodingResidue): boolean => {

@@ -116,7 +116,7 @@ function partitionCountChangedError(
 ): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: recreate the topic with ${expected} partitions, or set another TOPIC_PREFIX`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: delete the topic (the service then creates it again with TOPIC_PARTITIONS partitions), or set another TOPIC_PREFIX`,
     { context: { topic } },
   );
 }

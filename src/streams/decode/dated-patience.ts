@@ -69,7 +69,7 @@ export class DatedPatience {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(
       'API_STATUS',
-      `requests for ${this.#list} that filter by modification date fail: ${describeError(cause)}`,
+      `requests for ${this.#list} that filter by modification date failed several times and are given up for now. The last error: ${describeError(cause)}`,
       { cause, context: { givenUp: this.#givenUp } },
     );
   }

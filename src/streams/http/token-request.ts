@@ -79,7 +79,10 @@ export function tokenRequestOf(
   ownUrl?: URL,
 ): TokenRequest {
   const usualUrl = loginUrlOf({ auth }, baseUrl, parameters);
-  if (!usualUrl) throw new RangeError('the description has neither a login nor OAuth 2');
+  if (!usualUrl)
+    throw new RangeError(
+      'no token can be requested, because the description has neither a login nor OAuth 2 in `auth`',
+    );
   const url = ownUrl ?? usualUrl;
   const settingOf = (usual: string) => (url.href === usualUrl.href ? usual : 'API_LOGIN_URL');
   const common = headersOf(headers, parameters);

@@ -336,7 +336,7 @@ describe('RecordCodec', () => {
     const twice = [nullable('a', 'string', 'x'), nullable('b', 'string', 'x')];
     const fields = [...twice, ...imageSchema({}).fields];
     expect(() => new RecordCodec({ ...imageSchema({}), fields })).toThrow(
-      'Value: two fields of this Avro schema would get the same name when a record is written as JSON',
+      'the Avro record Value has two fields with the same name in JSON',
     );
   });
 

@@ -187,7 +187,7 @@ lists: { carts: { path: /carts } }`;
     const at = await options(refusing(500));
     const description = { auth: 'none', headers: {} } as const;
     expect(() => login({ ...at, description })).toThrow(
-      /the description has neither a login nor OAuth 2/,
+      /the description has neither a login nor OAuth 2 in `auth`/,
     );
   });
 });
