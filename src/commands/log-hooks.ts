@@ -283,7 +283,7 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
     onAccountFailed: ({ account, error, delayMs }) =>
       logger.error(
         { event: 'account-failed', account, delayMs, err: error },
-        'this account stopped with an error and is started again after delayMs; other accounts are not affected',
+        'this account stopped with an error that usually needs an operator (err says what to change; with the code FENCED, another process has claimed the account, and nothing is to be done unless it happens again). It is started again after delayMs; other accounts are not affected',
       ),
     onQuarantined: ({ account }) =>
       logger.error(
@@ -296,7 +296,10 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
         "this instance can't serve the account: its file is invalid, or conflicts with a file of another instance (err says what to change)",
       ),
     onRetry: ({ error, count, delayMs }) =>
-      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'retrying Kafka'),
+      logger.warn(
+        { event: 'retry', what: 'fleet', count, delayMs, err: error },
+        'a call to Kafka for the fleet (the membership of this instance, or the topic of the fleet) failed (err) and is repeated',
+      ),
   };
 }
 

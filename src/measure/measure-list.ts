@@ -46,7 +46,9 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   const front = { offset: 0, pageSize: size };
   const first = await ask(front).catch(() => ask(front));
   if (first.refusedWith !== undefined)
-    throw new Error(`the API refused the request for the first page: status ${first.refusedWith}`);
+    throw new Error(
+      `the API refused the request for the first page with status ${first.refusedWith}, so nothing was measured for this list: correct \`path\` and \`query\` of the list in the description, or give the credentials the right to read it`,
+    );
   const startedAt = now();
   const facts = { list, times, unitMs, size, first, total: first.total, now: startedAt };
 

@@ -132,7 +132,10 @@ export function parsePath(path: string): readonly string[] {
         .split('/')
         .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
     : path.split('.');
-  if (names.includes('')) throw new RangeError(`not a field path: '${path}'`);
+  if (names.includes(''))
+    throw new RangeError(
+      `'${path}' is not the path of a field, because a name in it is empty: write names joined by dots, such as loyalty.since, or a JSON Pointer, such as /loyalty/since`,
+    );
   return names;
 }
 

@@ -193,7 +193,7 @@ export function unpackBytes(key: string, packed: Buffer): Buffer {
 export function damagedError(what: string, cause?: unknown): CellarstreamError {
   return new CellarstreamError(
     'STATE_DAMAGED',
-    `the store of published records in STATE_DIR is damaged: ${what}`,
+    `the store of published records in STATE_DIR is damaged (${what}): the service deletes it and rebuilds it from Kafka by itself. If this happens again, check the disk`,
     { ...(cause !== undefined && { cause }) },
   );
 }

@@ -99,7 +99,9 @@ export class Brokers {
 
   /** Closes this client: calls in flight are rejected at once, although brokers may still execute them. Shared connections stay open. */
   close(): void {
-    const error = new kafkajs.KafkaJSConnectionError('this client of the brokers is closed');
+    const error = new kafkajs.KafkaJSConnectionError(
+      'this process has closed its client of the Kafka brokers',
+    );
     this.#closing.abort(error); // first, so that calls in flight are rejected with this error
     if (this.#ownsConnections) this.#connections.close();
   }

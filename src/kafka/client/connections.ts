@@ -87,7 +87,9 @@ export class Connections {
 
   /** Closes all connections; calls in flight are rejected. */
   close(): void {
-    const error = new kafkajs.KafkaJSConnectionError('the connections are closed');
+    const error = new kafkajs.KafkaJSConnectionError(
+      'this process has closed its connections to Kafka',
+    );
     this.#closing.abort(error);
     for (const { connections } of this.#brokers.values()) {
       for (const connection of connections) connection.close(error);

@@ -202,7 +202,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   if (!passing || loginErrorIn(withCauses(error)) || isRetryableForMember(error)) return known;
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `Kafka does not let this process join or stay in the consumer group ${groupId}: see the cause`,
+    `Kafka does not let this process join or stay in the consumer group ${groupId}. Joining again would fail in the same way, so the process does not try it: see the cause`,
     { cause: error },
   );
 }

@@ -95,7 +95,7 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
     const end = at + Math.max(0, length);
     if (end > bytes.length)
       throw new RangeError(
-        'the response of a Kafka broker is incomplete: it ends before its last field',
+        'the response of a Kafka broker ends before its last field: check whether a proxy alters the responses of the brokers',
       );
     const part = bytes.subarray(at, end);
     at = end;

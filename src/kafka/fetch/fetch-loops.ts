@@ -212,7 +212,7 @@ function codeOf(error: unknown): number | undefined {
 function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'POSITION',
-    `topic ${topic} does not exist, or has fewer partitions than before: check whether it was deleted or recreated`,
+    `topic ${topic} does not exist, or has fewer partitions than before: check whether it was deleted or recreated. A recreated topic has to be read from its beginning, because offsets of the old topic do not apply to it`,
     { cause, context: { topic } },
   );
 }

@@ -285,7 +285,7 @@ function truncateTo(end: bigint, before: number, messages: readonly LogMessage[]
 function unreadableBatchError(topic: string, partition: number, at: bigint): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: to skip it in a replay, begin at an offset after this batch`,
+    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: to skip it in a replay, begin at an offset after this batch. If the service itself stops at it, and the topic is that of a list, delete the topic: the service creates it again and publishes all records of the list again, with op r`,
     { context: { concerns: 'topic', topic, partition } },
   );
 }
@@ -294,7 +294,7 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   if (!(error instanceof MalformedBytes)) return error;
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): to skip it in a replay, begin at an offset after this batch`,
+    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): to skip it in a replay, begin at an offset after this batch. If the service itself stops at it, and the topic is that of a list, delete the topic: the service creates it again and publishes all records of the list again, with op r`,
     { cause: error, context: { concerns: 'topic', topic, partition } },
   );
 }

@@ -23,7 +23,9 @@ const MAX_EXACT = 1e15;
  */
 export function decimalFormat(precision: number, scale: number) {
   if (!(precision >= 1 && precision <= MAX_PRECISION && scale >= 0 && scale <= precision)) {
-    throw new TypeError(`decimal(${precision},${scale}): precision 1 to 18, scale 0 to precision`);
+    throw new TypeError(
+      `an Avro decimal of precision ${precision} and scale ${scale} is not supported: in the schema, the precision must be from 1 to ${MAX_PRECISION}, and the scale from 0 to the precision`,
+    );
   }
   const unit = 10 ** scale;
   const limit = 10 ** precision;

@@ -235,7 +235,7 @@ function compile(record: string, { name, type, json = name, contentMediaType }: 
   const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
   if (!codec)
     throw new TypeError(
-      `${record}.${name}: the Avro type of this field is not supported: it must be a union of null and one other type`,
+      `${record}.${name}: the Avro type of this field is not supported: it must be a union of two types, first null, then boolean, int, long, double, string, decimal (bytes), date (int), timestamp-millis (long), a record or an array`,
     );
   if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
   const isInherited = json in Object.prototype; // whether every object inherits such a property, as `constructor`

@@ -28,7 +28,7 @@ export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> 
 export function fencedError(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another instance has claimed this account and publishes it from now on, so this instance stops: outside of a fleet, run only one instance for each account',
+    'another instance has claimed this account and publishes it from now on, so this instance stops serving the account: outside of a fleet, run only one instance for each account',
     { cause },
   );
 }

@@ -116,7 +116,7 @@ function partitionCountChangedError(
 ): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: delete the topic (the service then creates it again with TOPIC_PARTITIONS partitions), or set another TOPIC_PREFIX`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions. If it is the topic of a list, delete it (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r), or set another TOPIC_PREFIX. Do not delete a topic of status changes or dead letters, because its messages are not published again: the service continues with the new number of partitions when it tries again`,
     { context: { topic } },
   );
 }
@@ -125,7 +125,7 @@ function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   if (!isOurs) {
     return new CellarstreamError(
       'POSITION',
-      `there is no topic ${topic}, and this producer does not create topics: create it, then commit again`,
+      `there is no topic ${topic}, and this producer does not create topics: create it (\`cellarstream run\` creates the topics of the service when it starts), then send the messages again`,
       {
         context: { topic },
       },

@@ -47,7 +47,7 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
       if (!inner) {
         if (!isZstd(body)) return body;
         throw new Error(
-          'the response is compressed with zstd, which was not requested and is not supported',
+          'the response is compressed with zstd, which was not requested and is not supported: let the server, or the proxy in front of it, compress its responses with gzip or not at all',
         );
       }
       body = inner;
