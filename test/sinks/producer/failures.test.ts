@@ -53,7 +53,9 @@ describe('a transaction that can not be committed', () => {
     const cluster = await startCluster();
     const sink = await openOn(cluster);
     cluster.fault({ api: 'Produce', deed: { omit: 3 } });
-    await expect(sink.commit(messages('1'))).rejects.toThrow(/partition 3 of orders lacks this partition/);
+    await expect(sink.commit(messages('1'))).rejects.toThrow(
+      /partition 3 of orders lacks this partition/,
+    );
     expect(outcomes(cluster)).toEqual(['abort']);
     expect(committed(cluster)).toEqual(each());
   });
