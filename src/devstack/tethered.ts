@@ -74,7 +74,7 @@ export class Tethered {
         reject(
           new CellarstreamError(
             'SERVICES',
-            `could not start ${TETHER}, the process that runs Kafka and the schema registry`,
+            `the process that runs Kafka and the schema registry could not be started from ${TETHER} (see its output above): if that file is missing, run npm run build`,
             { cause },
           ),
         );

@@ -231,7 +231,11 @@ function withFaultSpec(spec: FaultSpec): SandboxOptions {
 
 function minutes(value: string): number {
   const number = Number(value);
-  if (!Number.isInteger(number)) throw new RangeError('a whole number of minutes is needed');
+  if (!Number.isInteger(number)) {
+    throw new RangeError(
+      `the value of this fault must be a whole number of minutes, such as -480, got ${value}`,
+    );
+  }
   return number;
 }
 

@@ -88,7 +88,10 @@ export class ImageFile {
    */
   use<T>(work: (root: RootDatabase) => T): T {
     if (this.#damage) throw this.#damage;
-    if (this.#isClosed) throw new Error('the store of published records is closed');
+    if (this.#isClosed)
+      throw new Error(
+        'the store of published records was used after this process had closed it, because it stopped serving the account: what was not committed is read again at the next start',
+      );
     try {
       return work(this.#root);
     } catch (error) {

@@ -193,7 +193,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   if (malformed) {
     return new CellarstreamError(
       'KAFKA_REFUSED',
-      `the group ${groupId} stopped, because a batch of its topic can't be read (${malformed.message}): to skip the batch, set the group's offset for its partition to the first offset after it`,
+      `the group ${groupId} stopped, because a batch of its topic can't be read (${malformed.message}): to skip the batch, set the group's offset of the partition that no longer advances to the first offset after the batch`,
       { cause: error },
     );
   }

@@ -28,7 +28,7 @@ async function call<K extends keyof ServiceCalls>(
   } catch (error) {
     if ((error as Error).name !== 'AbortError') throw error;
     throw new Error(
-      `the main thread of the service did not respond within ${STUCK_MS / 1_000} s: it is stuck or overloaded`,
+      `the main thread of the service did not respond within ${STUCK_MS / 1_000} s: it is stuck or overloaded, and /healthz answers 503 meanwhile. If this does not pass, restart the process`,
       { cause: error },
     );
   } finally {

@@ -152,7 +152,10 @@ export function headersOf(headers: Parameters, parameters: Variables): Record<st
  */
 export function addressOf(baseUrl: URL, path: string, variables: Variables): URL {
   const text = filled(path, variables, encodeURIComponent);
-  if (text === undefined) throw new RangeError(`the path ${path} has a variable without a value`);
+  if (text === undefined)
+    throw new RangeError(
+      `the path ${path} has a variable without a value: pass the values of all variables in \`parameters\`, or in the query of the request`,
+    );
   if (!text.startsWith('/')) throw new RangeError(`the path ${path} does not begin with /`);
   return new URL(baseUrl.href.replace(/\/$/, '') + text);
 }
