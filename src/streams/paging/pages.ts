@@ -307,7 +307,7 @@ class Scan {
       const next = this.#pager.next(page);
       if (!next) {
         if (answer.next === undefined) tell('cut');
-        else tellEndless(answer, tell);
+        else tellEndless(missing === 0, tell); // the cursor leads back to its own page: the records behind it were not read
         return undefined;
       }
       this.#standstill.joined(end, records, next.anchors.at(-1) ?? []);
@@ -336,7 +336,7 @@ class Scan {
    * - The response names a next page, but the scan has read an empty page at the offset where this page ends: the scan ends.
    */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
-    const { place, answer, records, end, hasNewKey, isIdle } = page;
+    const { place, answer, records, end, hasNewKey, isIdle, missing } = page;
     const { total } = answer;
     const hasNext = this.#pager.hasNext(page);
     const isShort = records.length < place.pageSize;
@@ -344,7 +344,9 @@ class Scan {
       ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
       pageSize: this.#pageSize,
     });
-    if (isEndless) tellEndless(answer, tell);
+    // Cursors may lead in a circle, which only the number of distinct keys shows.
+    const isCounted = missing !== undefined || (total !== undefined && this.#pager.overlaps);
+    if (isEndless) tellEndless(isCounted, tell);
     // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
     const isCutShort = isShort && end < (total ?? 0) && (hasNewKey ?? !isIdle);
     // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
@@ -353,10 +355,13 @@ class Scan {
   }
 }
 
-/** Reports `endless`: the scan ends although the server names a next page. Without a `total`, also `unsettled`: records may be missing. */
-function tellEndless({ total }: Answer, tell: (trouble: ScanTrouble) => void): void {
+/**
+ * Reports `endless`: the scan ends although the server names a next page. Also reports `unsettled`, as records may be missing, unless the
+ * number of records shows that none is (`isCounted`).
+ */
+function tellEndless(isCounted: boolean, tell: (trouble: ScanTrouble) => void): void {
   tell('endless');
-  if (total === undefined) tell('unsettled');
+  if (!isCounted) tell('unsettled');
 }
 
 /** Counts the distinct keys of a scan, while they can be counted: see {@link DistinctKeys.add}. */

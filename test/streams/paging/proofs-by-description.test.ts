@@ -267,8 +267,11 @@ describe('a server that claims more pages for ever', () => {
 });
 
 describe('a server that repeats the cursor that was asked for', () => {
-  it('does not show that a list without a total has ended', () => {
-    const { troubles, gone } = swept(AGREED, () => ids(1, 17), { stuckAt: 30_000 });
+  it.each([
+    ['without a total', AGREED],
+    ['whose total says more', listOf({ ...CURSOR, total: '/total', agreed: true })],
+  ])('does not show that a list %s has ended', (_, list) => {
+    const { troubles, gone } = swept(list, () => ids(1, 17), { stuckAt: 30_000 });
     expect(gone).toEqual([]);
     expect(new Set(troubles)).toEqual(new Set(['endless', 'unsettled']));
   });
