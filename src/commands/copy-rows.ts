@@ -19,7 +19,7 @@ export async function* copyRows(file: string): AsyncGenerator<CopyRow> {
       if (!columns) {
         columns = { key: fields.indexOf('key'), sequence: fields.indexOf('sequence') };
         if (columns.key >= 0 && columns.sequence >= 0) continue;
-        throw new SyntaxError('its first line must name the columns key and sequence');
+        throw new SyntaxError('the first line must name the columns key and sequence');
       }
       const key = fields[columns.key];
       const text = fields[columns.sequence] ?? '';

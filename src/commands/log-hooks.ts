@@ -256,7 +256,7 @@ export function logHooks(
     onRestored: ({ resource, images }) =>
       logger.info(
         { event: 'restored', resource, images },
-        'restored the store of published records in STATE_DIR from Kafka (images: number of records)',
+        'read published records from Kafka that were missing in STATE_DIR (images: number of messages read, with older versions and deletions)',
       ),
   };
 }

@@ -152,7 +152,11 @@ class TopicTable<Image, Held> implements Table<Held> {
   readonly close = (): void => {
     this.#updates.unsubscribe();
     this.#changes$.complete();
-    this.#ready$.error(new Error('the table was closed before the topic had been read to its end'));
+    this.#ready$.error(
+      new Error(
+        'close() of the table was called before all of its topic had been read, so the table never became ready',
+      ),
+    );
   };
 
   get size(): number {

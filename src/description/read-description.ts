@@ -31,7 +31,10 @@ export function readDescription(path: string): ApiDescription {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CellarstreamError('SETTINGS', `cannot read ${path} (${code})`);
+    throw new CellarstreamError(
+      'SETTINGS',
+      `the description ${path} can't be read (${code}): check the path and the rights of the file`,
+    );
   }
   return parseDescription(text, path);
 }

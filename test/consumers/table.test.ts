@@ -118,7 +118,7 @@ it('says that it was closed to who waits for it to be ready', async () => {
   await vi.waitUntil(() => held.size === 1);
   held.close();
   await expect(held.ready).rejects.toThrow(
-    'the table was closed before the topic had been read to its end',
+    'close() of the table was called before all of its topic had been read, so the table never became ready',
   );
   expect(held.get('a')).toEqual({ name: 'a' });
 });

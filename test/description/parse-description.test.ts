@@ -129,7 +129,9 @@ lists:
   });
 
   it('says which file cannot be read', () => {
-    expect(() => readDescription('none/shop.yaml')).toThrow('cannot read none/shop.yaml (ENOENT)');
+    expect(() => readDescription('none/shop.yaml')).toThrow(
+      "the description none/shop.yaml can't be read (ENOENT)",
+    );
   });
 });
 

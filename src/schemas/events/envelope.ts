@@ -289,7 +289,7 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const value = type !== undefined && isUnion(type) ? type[1] : undefined;
   if (typeof value === 'object' && 'fields' in value) return value;
   throw new TypeError(
-    `${name} isn't a schema of change events: its first two fields must be "before" and "after"`,
+    `${name} isn't a schema of change events: its first two fields must be "before" and "after", and "before" must be null or a record`,
   );
 }
 

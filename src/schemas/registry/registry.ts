@@ -259,7 +259,7 @@ const MISSING_PATH_STATUSES: readonly unknown[] = [404, 405, 501];
 
 function levelAdvice(current: string | undefined): string {
   return (
-    `the compatibility level of the subject is ${current ?? 'not known'} and must be ${COMPATIBILITY}: give the account the right to set ` +
+    `the compatibility level of the subject is ${current ?? 'not known'} and must be ${COMPATIBILITY}: give the registry's user the right to set ` +
     `the level of a subject, or have an administrator set it for the subject or for the whole registry`
   );
 }

@@ -100,7 +100,7 @@ function isExpired({ timestamp }: LogMessage, at: LogMessage): boolean {
 export function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `the ledger entry that this process wrote to ${topic}, with the API requests that it is going to send, can't be read back, perhaps because the topic was deleted: the process writes it again by itself`,
+    `this process wrote to ${topic} how many API requests it is going to send (its ledger entry), but can't read the entry back, perhaps because the topic was deleted. A service writes it again by itself; if a command ended with this error, run it again`,
     { context: { topic } },
   );
 }

@@ -120,7 +120,7 @@ function clampToBounds(topic: string, { low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
   throw new CellarstreamError(
     'POSITION',
-    `${topic}, the topic of requests between the processes of the service, was deleted and recreated: this process reads the new topic from its beginning`,
+    `${topic}, the topic of requests between the processes of the service, was deleted and recreated: a service reads the new topic from its beginning; if a command ended with this error, run it again`,
   );
 }
 

@@ -99,7 +99,7 @@ async function inspect(
     const commands = repairCommands(wrong);
     throw new CellarstreamError(
       'TOPIC_SETTINGS',
-      `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Set another TOPIC_PREFIX, or change the settings of the topics${commands && `: ${commands}`}`,
+      `the service can't use these topics as they are: ${wrong.map(findingText).join('; ')}. Set another TOPIC_PREFIX, or correct the topics (a number of partitions can only be reduced by deleting a topic and creating it again)${commands && `: ${commands}`}`,
     );
   }
   const isLeftOut = ({ topic, setting }: TopicFinding) =>

@@ -128,7 +128,7 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
   await expect(openTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
     code: 'TOPIC_SETTINGS',
     message: expect.stringContaining(
-      'or change the settings of the topics: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
+      'creating it again): kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
     ) as string,
   });
 });
