@@ -102,7 +102,8 @@ export async function* csvRows(
       }
     }
   }
-  if (state === 'quoted') throw new SyntaxError(`line ${begun}: a quote is never closed`);
+  if (state === 'quoted')
+    throw new SyntaxError(`the row that begins on line ${begun} has a quote that is never closed`);
   const row = endRow();
   if (row) yield row;
 }

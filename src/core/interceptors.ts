@@ -21,7 +21,7 @@ export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
 /** Returns the error for a response that was not complete in time. `isTimeout` recognizes it by its name. */
 function responseTimeout(limitMs: number): Error {
   const error = new Error(
-    `the response was not complete ${limitMs / 1_000} s after the request was sent`,
+    `the response was not complete ${limitMs / 1_000} s after the request was sent (a fixed limit): the server or the network is too slow`,
   );
   return Object.assign(error, { name: 'TimeoutError' });
 }

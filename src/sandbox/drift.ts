@@ -134,7 +134,7 @@ export function parsePath(path: string): readonly string[] {
     : path.split('.');
   if (names.includes(''))
     throw new RangeError(
-      `'${path}' is not the path of a field, because a name in it is empty: write names joined by dots, such as loyalty.since, or a JSON Pointer, such as /loyalty/since`,
+      `'${path}' is not the path of a field of the sandbox, because a name in it is empty: write names joined by dots, such as loyalty.since, or a JSON Pointer, such as /loyalty/since`,
     );
   return names;
 }

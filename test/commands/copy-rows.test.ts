@@ -58,7 +58,7 @@ describe('csvRows', () => {
   it.each([
     ['a\n1"2', 'line 2: a quote inside'],
     ['"a"b', 'line 1: a field continues'],
-    ['a\n"b\nc', 'line 2: a quote is never closed'],
+    ['a\n"b\nc', 'the row that begins on line 2 has a quote that is never closed'],
   ])('refuses %j by its line', async (text, message) => {
     await expect(rowsOf(text)).rejects.toThrow(message);
   });

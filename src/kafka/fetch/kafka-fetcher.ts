@@ -112,7 +112,7 @@ export class Fetcher {
 
   #closedError(): Error {
     return new Error(
-      `Closed connection: this process has closed its connection for reading ${this.#topic}`,
+      `Closed connection: this process has stopped reading ${this.#topic} and closed its connection, which is normal when a reader ends`,
     );
   }
 }

@@ -126,7 +126,11 @@ export class SchemaEvolution {
     const known = this.#codecs.get(schemaId);
     if (known) return known;
     const schema = await this.#options.registry.schemaById(schemaId);
-    const codec = this.#compileRegistered(schema, `schema ${schemaId}`);
+    const codec = this.#compileRegistered(
+      schema,
+      `schema ${schemaId}`,
+      'check that SCHEMA_REGISTRY_URL is the registry with which the topic was written. If it is, another program has written to the topic: stop that program and delete the topic',
+    );
     this.#codecs.set(schemaId, codec);
     return codec;
   }
@@ -168,7 +172,11 @@ export class SchemaEvolution {
     const { registry, subject, list } = this.#options;
     const found = await registry.latest(subject);
     if (!found) return list.types;
-    const codec = this.#compileRegistered(found.schema, `version ${found.version} of ${subject}`);
+    const codec = this.#compileRegistered(
+      found.schema,
+      `version ${found.version} of ${subject}`,
+      'delete this version there',
+    );
     this.#latest = { schemaId: found.id, codec };
     const schema = withImageFields(codec.values.schema);
     return list.types ? addFields(schema, list.types) : schema;
@@ -190,14 +198,14 @@ export class SchemaEvolution {
   }
 
   /** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
-  #compileRegistered(schema: RecordSchema, about: string): EnvelopeCodec {
+  #compileRegistered(schema: RecordSchema, about: string, advice: string): EnvelopeCodec {
     try {
       return this.#compile(schema);
     } catch (cause) {
       const what = cause instanceof Error ? cause.message : '';
       throw new CellarstreamError(
         'REGISTRY_REFUSED',
-        `${about} in the schema registry was not registered by Cellarstream (${what}): delete it there, or set another TOPIC_PREFIX`,
+        `${about} in the schema registry was not registered by Cellarstream (${what}): ${advice}, or set another TOPIC_PREFIX`,
         { cause },
       );
     }

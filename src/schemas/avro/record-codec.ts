@@ -181,7 +181,7 @@ function recordFieldCodec({ name, fields: schemas }: RecordSchema): FieldCodec {
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length)
     throw new TypeError(
-      `the Avro record ${name} has two fields with the same name in JSON: this name is the field's attribute json, by default its name`,
+      `two fields of the Avro record ${name} have the same name in JSON: give one of them another attribute "json" (without this attribute, a field has its Avro name in JSON, too)`,
     );
 
   const write = (value: JsonValue, out: AvroOutput, residue: EncodingResidue): boolean => {
@@ -237,7 +237,10 @@ function compile(record: string, { name, type, json = name, contentMediaType }: 
     throw new TypeError(
       `${record}.${name}: the Avro type of this field is not supported: it must be a union of two types, first null, then boolean, int, long, double, string, decimal (bytes), date (int), timestamp-millis (long), a record or an array`,
     );
-  if (name === '__proto__') throw new TypeError(`${record}: a field can't have the name ${name}`);
+  if (name === '__proto__')
+    throw new TypeError(
+      `the Avro record ${record} has a field with the name ${name}, which JavaScript reserves: give the field another name`,
+    );
   const isInherited = json in Object.prototype; // whether every object inherits such a property, as `constructor`
   return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }

@@ -315,7 +315,7 @@ function sendable(url: URL, noun: TokenRequest['noun'], pointer: string, value: 
   const failed = (what: string) =>
     new CellarstreamError(
       'API_ANSWER',
-      `the response of the ${noun} at ${loggableAddress(url)} has ${what}: check the credentials, and \`token\` in \`auth\` of the description`,
+      `the response of the ${noun} at ${loggableAddress(url)} has ${what}: check the address and the credentials, and what the description says of the ${noun} in \`auth\``,
     );
   if (text === '') throw failed(`no ${name}`);
   if (!SENDABLE.test(text)) {

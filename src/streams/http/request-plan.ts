@@ -156,6 +156,9 @@ export function addressOf(baseUrl: URL, path: string, variables: Variables): URL
     throw new RangeError(
       `the path ${path} has a variable without a value: pass the values of all variables in \`parameters\`, or in the query of the request`,
     );
-  if (!text.startsWith('/')) throw new RangeError(`the path ${path} does not begin with /`);
+  if (!text.startsWith('/'))
+    throw new RangeError(
+      `the path ${path} of the description does not begin with /: it is appended to the base URL`,
+    );
   return new URL(baseUrl.href.replace(/\/$/, '') + text);
 }

@@ -336,7 +336,7 @@ describe('RecordCodec', () => {
     const twice = [nullable('a', 'string', 'x'), nullable('b', 'string', 'x')];
     const fields = [...twice, ...imageSchema({}).fields];
     expect(() => new RecordCodec({ ...imageSchema({}), fields })).toThrow(
-      'the Avro record Value has two fields with the same name in JSON',
+      'two fields of the Avro record Value have the same name in JSON',
     );
   });
 

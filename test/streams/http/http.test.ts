@@ -188,7 +188,7 @@ describe('exchange', () => {
     const error = await failed;
     expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
     expect(describeError(error)).toMatch(
-      /^no answer from .*\/v1\/orders: the response was not complete 0.1 s after the request was sent$/,
+      /^no answer from .*\/v1\/orders: the response was not complete 0.1 s after the request was sent/,
     );
     expect(isTimeout(error)).toBe(true);
     await closed;
