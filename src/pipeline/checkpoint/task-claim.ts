@@ -131,7 +131,7 @@ export async function readCursor(
   if (!isShared && other !== undefined)
     throw new CellarstreamError(
       'SETTINGS',
-      `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+      `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes, or has published, under this TOPIC_PREFIX. If ACCOUNT_NAME was changed, set it back; otherwise set a TOPIC_PREFIX that no other account uses`,
     );
   const seen = BigInt(known?.cursorEnd ?? 0);
   const found = newest.get(task);

@@ -116,7 +116,7 @@ function partitionCountChangedError(
 ): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions. If it is the topic of a list, delete it (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r), or set another TOPIC_PREFIX. Do not delete a topic of status changes or dead letters, because its messages are not published again: the service continues with the new number of partitions when it tries again`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions. If it is the topic of a list, the list stays stopped until you delete the topic (the service then creates it with TOPIC_PARTITIONS partitions and publishes all records again, with op r) or set another TOPIC_PREFIX. If it is a topic of status changes or dead letters, nothing is to be done: the service continues by itself with the new number of partitions. Do not delete such a topic, because its messages are not published again`,
     { context: { topic } },
   );
 }
