@@ -106,7 +106,7 @@ export class Connections {
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);
-    // Of equally used connections the oldest, so that the newer ones become idle and close.
+    // The oldest one is chosen among equally used connections, so that the newer ones become idle and close.
     let least: BrokerConnection | undefined;
     for (const each of connections) {
       if (!each.isUsable) each.retire();

@@ -282,21 +282,23 @@ function truncateTo(end: bigint, before: number, messages: readonly LogMessage[]
   return { messages: inside.slice(0, late), next: end }; // messages up to `end` are skipped
 }
 
-function unreadableBatchError(topic: string, partition: number, at: bigint): CellarstreamError {
+function unreadableBatchError(
+  topic: string,
+  partition: number,
+  at: bigint | number,
+  problem = 'is incomplete',
+  cause?: Error,
+): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `the batch at offset ${at} of partition ${partition} of ${topic} is incomplete: to skip it in a replay, begin at an offset after this batch. If the service itself stops at it, and the topic is that of a list, delete the topic: the service creates it again and publishes all records of the list again, with op r`,
-    { context: { concerns: 'topic', topic, partition } },
+    `the batch at offset ${at} of partition ${partition} of ${topic} ${problem}: to skip it in a replay, begin at an offset after this batch. If the service itself stops at it, and the topic is that of a list, delete the topic: the service creates it again and publishes all records of the list again, with op r`,
+    { ...(cause && { cause }), context: { concerns: 'topic', topic, partition } },
   );
 }
 
 function malformed(error: unknown, topic: string, partition: number, offset: number): unknown {
   if (!(error instanceof MalformedBytes)) return error;
-  return new CellarstreamError(
-    'KAFKA_REFUSED',
-    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): to skip it in a replay, begin at an offset after this batch. If the service itself stops at it, and the topic is that of a list, delete the topic: the service creates it again and publishes all records of the list again, with op r`,
-    { cause: error, context: { concerns: 'topic', topic, partition } },
-  );
+  return unreadableBatchError(topic, partition, offset, `can't be read (${error.message})`, error);
 }
 
 /**

@@ -42,7 +42,7 @@ export function formRuns(
       end();
       continue;
     }
-    // By the key, so that an inserted record does not change the later runs.
+    // Runs are cut at certain keys, so that an inserted record does not change the later runs.
     const isCut = members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0;
     if (isCut || !followsInBytes(record, members.at(-1))) end();
     members.push(record);

@@ -336,30 +336,30 @@ class PageReader {
   ): Steps<Answer | BrokenResponse> {
     const { list, cleanNext, logicalClock } = this.#list;
     const { span, serverTime, elapsedMs, age } = raw;
-    let isDecoded = false; // from then on the consumer of the records settles the read
+    let decoded: DecodedPage | BrokenPage | undefined;
     try {
-      const page = yield* pageIn(this.#list, raw, query, isLastTry);
-      raw.reportPage(true);
-      isDecoded = true;
-      this.#dated?.recordSuccess();
-      const when = { span, serverTime, elapsedMs, age };
-      if ('broken' in page) return { ...page, ...when };
-      const isLink = page.next !== undefined && list.paging === 'link';
-      return {
-        ...page,
-        ...(isLink && cleanNext && { next: cleanNext(page.next) }),
-        ...when,
-        get data() {
-          return page.records.all();
-        },
-      };
+      decoded = yield* pageIn(this.#list, raw, query, isLastTry);
     } catch (error) {
       raw.reportPage(false);
       const isGivenUp = isUnreadablePage(error) && patience?.isGivenUp(error);
       throw isGivenUp ? new PageFailure(error) : error;
     } finally {
-      if (!isDecoded) logicalClock.settle(span.begin);
+      if (!decoded) logicalClock.settle(span.begin); // otherwise the consumer of the records settles the read
     }
+    const page = decoded;
+    raw.reportPage(true);
+    this.#dated?.recordSuccess();
+    const when = { span, serverTime, elapsedMs, age };
+    if ('broken' in page) return { ...page, ...when };
+    const isLink = page.next !== undefined && list.paging === 'link';
+    return {
+      ...page,
+      ...(isLink && cleanNext && { next: cleanNext(page.next) }),
+      ...when,
+      get data() {
+        return page.records.all();
+      },
+    };
   }
 }
 

@@ -344,9 +344,10 @@ class Scan {
       ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
       pageSize: this.#pageSize,
     });
-    // Cursors may lead in a circle, which only the number of distinct keys shows.
-    const isCounted = missing !== undefined || (total !== undefined && this.#pager.overlaps);
-    if (isEndless) tellEndless(isCounted, tell);
+    if (isEndless) {
+      // Cursors may lead in a circle, which only the number of distinct keys shows.
+      tellEndless(missing !== undefined || (total !== undefined && this.#pager.overlaps), tell);
+    }
     // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
     const isCutShort = isShort && end < (total ?? 0) && (hasNewKey ?? !isIdle);
     // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:

@@ -261,7 +261,7 @@ function sweepEnded(
     return { ...sweep, proof: 'nothing', proving: [] };
   }
   // The counts remember an earlier page that was not consistent, also when the sweep was resumed after the API had refused a page.
-  const isSettled = isConsistent && sweep.counts?.settled !== false;
+  const isSettled = sweep.counts?.settled ?? isConsistent;
   if (!isSettled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
   // Without a total, the list may be capped at the number of records that it shows.

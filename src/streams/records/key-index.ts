@@ -89,7 +89,7 @@ export class KeyIndex {
 
 /** Number of slots for a number of keys: the smallest power of two that is at least twice that number, and at least `MIN_SLOTS`. */
 function slotsFor(keys: number): number {
-  return Math.max(MIN_SLOTS, 2 ** Math.ceil(Math.log2(2 * Math.max(1, keys))));
+  return Math.max(MIN_SLOTS, 2 ** Math.ceil(Math.log2(2 * keys)));
 }
 
 /**
