@@ -34,7 +34,7 @@ describe.concurrent('run', TIMEOUT, () => {
     const other = cliForTest(['run'], env);
     expect(await other.ended).toBe(2);
     expect(saidBy(other.stderr())).toEqual([
-      expect.stringMatching(/^cellarstream: .* TOPIC_PREFIX of its own/),
+      expect.stringMatching(/^cellarstream: .* set a TOPIC_PREFIX that no other account uses$/),
     ]);
     expect(first.process.exitCode).toBeNull();
   });
