@@ -84,8 +84,9 @@ export function differingFields(one: Row, other: Row): string[] {
 
 /** Returns a key that the list most likely does not contain, similar in form to the given keys. */
 export function absentKey(keys: readonly string[]): string {
-  const key = unusualKey(keys);
-  return keys.includes(key) ? `${key}9` : key;
+  let key = unusualKey(keys);
+  while (keys.includes(key)) key += '9';
+  return key;
 }
 
 function unusualKey(keys: readonly string[]): string {

@@ -6,6 +6,7 @@ it.each([
   [['ab12', 'cd34'], 'ab99'],
   [['ORD-9998', 'ORD-9999'], 'ORD-99999'],
   [['9'.repeat(15)], '9'.repeat(16)],
+  [['9'.repeat(15), '9'.repeat(16)], '9'.repeat(17)],
   [[], '99'],
 ])('of keys like %j, one is asked for that is none of them', (keys, absent) => {
   expect(absentKey(keys)).toBe(absent);
