@@ -372,8 +372,8 @@ class DistinctKeys {
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
-  /** Number of records, on all pages, whose key occurs earlier on the same page. */
-  #repeats = 0;
+  /** Highest number of records on one page that repeat a key of the same page, by that key. A page that is read again adds nothing. */
+  readonly #repeats = new Map<string, number>();
 
   /**
    * Adds a page. Returns whether the page has a key that no earlier page of the scan had. Undefined once keys are no longer counted,
@@ -389,28 +389,34 @@ class DistinctKeys {
       this.#isCounting = false;
       this.#seen.clear();
       this.#first = undefined;
+      this.#repeats.clear();
       return undefined;
     }
+    if (keys.size < keys.length) this.#addRepeats(records);
     if (isFirst) {
       this.#first = keys;
       return keys.length > 0;
     }
-    if (this.#first) this.#addAll(this.#first);
+    if (this.#first) this.#seen.addAll(this.#first);
     this.#first = undefined;
     const before = this.#seen.size;
-    this.#addAll(keys);
+    this.#seen.addAll(keys);
     return this.#seen.size > before;
   }
 
-  #addAll(keys: KeyIndex): void {
-    this.#seen.addAll(keys);
-    this.#repeats += keys.length - keys.size;
+  #addRepeats(records: PageRecords): void {
+    const onPage = new Map<string, number>();
+    for (const { key } of records.all()) onPage.set(key!, (onPage.get(key!) ?? -1) + 1);
+    for (const [key, repeats] of onPage) {
+      if (repeats > (this.#repeats.get(key) ?? 0)) this.#repeats.set(key, repeats);
+    }
   }
 
   /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
   get missing(): number | undefined {
     if (!this.#isCounting || this.#total === undefined) return undefined;
-    const read = this.#first ? this.#first.length : this.#seen.size + this.#repeats;
-    return Math.max(0, this.#total - read);
+    const { size } = this.#first ?? this.#seen;
+    const repeats = [...this.#repeats.values()].reduce((sum, each) => sum + each, 0);
+    return Math.max(0, this.#total - size - repeats);
   }
 }

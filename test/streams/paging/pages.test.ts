@@ -256,6 +256,14 @@ describe('a list and its total', () => {
     expect(scanOf([twice], { pageSize: 10, overlap: 1 }).troubles).toEqual([]);
   });
 
+  it('counts such records once, although the overlap shows them again: a missing record is noticed', () => {
+    const twice = [...ids(1, 4), { id: 4, v: 2 }, ...ids(5, 9)];
+    const moved = [{ id: 8 }, ...twice.filter((record) => (record as { id: number }).id !== 8)];
+    const scan = scanOf([twice, twice, moved], { pageSize: 5, overlap: 2 });
+    expect(scan.offsets).toEqual([0, 3, 6, 0]);
+    expect(readIds(scan)).toContain('8');
+  });
+
   it('is not counted when it is too long to remember', () => {
     expect(scanOf([], { ...paging, ...claim(250_000) }).troubles).toContain('unsettled');
     expect(scanOf([], { ...paging, ...claim(250_001) }).troubles).toEqual([]);
