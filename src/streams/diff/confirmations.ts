@@ -168,9 +168,10 @@ export class Confirmations {
       this.#waiting.delete(key);
       return undefined;
     }
-    // If too many records wait, this wait is not stored: it begins at a later read, and the record is not published before.
-    if (first || this.#waiting.size < MAX_WAITING) this.#waiting.set(key, { since, updatedAt });
-    return { key, from, isReversion: !first && doubt === 'reversion' };
+    // If too many records wait, this wait does not begin yet: it begins at a later read, and the record is not published before.
+    const begins = !first && this.#waiting.size < MAX_WAITING;
+    if (first || begins) this.#waiting.set(key, { since, updatedAt });
+    return { key, from, isReversion: begins && doubt === 'reversion' };
   }
 
   /**

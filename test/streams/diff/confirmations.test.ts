@@ -22,24 +22,25 @@ const IMAGE = Buffer.from('the image before');
 function sightings(options: Omit<ConfirmationsOptions, 'now'> = {}) {
   let now = 0;
   const confirmations = new Confirmations({ now: () => now, ...options });
+  type Times = Partial<Sighting> & { readonly staleMs?: number };
+  /** Reads the record at a time; by default in an older state than the published one. */
+  const unconfirmed = (at: number, { staleMs = 0, ...rest }: Times = {}) => {
+    now = at;
+    return confirmations.unconfirmed({
+      key: 'k',
+      updatedAt: OLDER,
+      age: { asOf: at - staleMs, staleMs },
+      published: PUBLISHED,
+      equals: (image) => image.bytes.equals(IMAGE),
+      isHiddenAnew: () => false,
+      ...rest,
+    });
+  };
   return {
     confirmations,
-    /** Whether the record is held back when it is read at a time; by default in an older state than the published one. */
-    isHeld: (at: number, more: Partial<Sighting> & { readonly staleMs?: number } = {}) => {
-      now = at;
-      const { staleMs = 0, ...rest } = more;
-      return (
-        confirmations.unconfirmed({
-          key: 'k',
-          updatedAt: OLDER,
-          age: { asOf: at - staleMs, staleMs },
-          published: PUBLISHED,
-          equals: (image) => image.bytes.equals(IMAGE),
-          isHiddenAnew: () => false,
-          ...rest,
-        }) !== undefined
-      );
-    },
+    unconfirmed,
+    /** Whether the record is held back when it is read at a time. */
+    isHeld: (at: number, more?: Times) => unconfirmed(at, more) !== undefined,
     at: (time: number) => void (now = time),
   };
 }
@@ -91,6 +92,15 @@ describe('a record with an earlier updated_at than the published one', () => {
     expect(isHeld(60_000, { key: 'another' })).toBe(false); // and there is room again
     expect(isHeld(60_001)).toBe(true);
     expect(isHeld(60_001 + MAX_LAG_MS)).toBe(false);
+  });
+
+  it('is reported as a reversion once it begins to wait, not at each read for which there is no room', () => {
+    const { unconfirmed, isHeld } = sightings();
+    for (let k = 1; k <= MAX_WAITING; k++) isHeld(0, { key: `other ${k}` });
+    expect([unconfirmed(0), unconfirmed(1)].map((one) => one?.isReversion)).toEqual([false, false]);
+    expect(isHeld(60_000, { key: 'other 1' })).toBe(false); // and there is room
+    const reads = [unconfirmed(60_000), unconfirmed(60_001)];
+    expect(reads.map((one) => one?.isReversion)).toEqual([true, false]);
   });
 });
 
