@@ -31,7 +31,7 @@ interface NegotiationStart {
  * If requests fail by server errors or timeouts instead of being refused, the offset is not measured, and fewer formats are tried.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns False if the server accepts the refused window in step 2 or 3. True if `dates` was changed: to what the server accepts or, if it
+ * @returns False if the server accepts the refused window after all. True if `dates` was changed: to what the server accepts or, if it
  * accepts nothing, to a list that is not polled by dates.
  */
 export function* dateNegotiation(
@@ -79,9 +79,11 @@ export function* dateNegotiation(
       continue;
     }
     // Returns to the documented format if its refusal has passed in the meantime.
-    const usual = isUsualForm ? yield refused : reply;
-    if (isUsualForm && !usual.isRefused) dates.tryAgain();
-    else dates.formWorks();
+    if (isUsualForm && !(yield refused).isRefused) {
+      dates.tryAgain();
+      return false;
+    }
+    dates.formWorks();
     return true;
   }
   return true;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ServerClock } from '../../../src/streams/http/server-clock.ts';
-import { probedDates } from '../../../src/streams/paging/date-negotiation.ts';
+import { dateNegotiation, probedDates } from '../../../src/streams/paging/date-negotiation.ts';
 import { datesText, ListDates } from '../../../src/streams/paging/list-dates.ts';
 import { timeFormat } from '../../../src/description/time-format.ts';
 
@@ -70,4 +70,21 @@ describe('without a parameter for the end of a window', () => {
     const steps = probedDates(datesIn('iso', SINCE), NOW);
     expect(steps.next()).toEqual({ done: true, value: { kind: 'unknown' } });
   });
+});
+
+it('a window that is accepted again after another form was counts as a failed scan, and changes nothing', () => {
+  const dates = datesIn('iso');
+  const refused = dates.windowOf(NOW - 1_000, NOW).dates;
+  const steps = dateNegotiation(dates, refused, { now: NOW, newest: undefined });
+  const reply = (isRefused: boolean) => ({ stamps: [], isWhole: !isRefused, isRefused });
+  steps.next();
+  expect(steps.next(reply(false)).value).toEqual(refused);
+  steps.next(reply(true)); // asks for a window of a minute
+  expect(steps.next(reply(true)).value).toEqual({}); // looks for stamps to measure an offset with
+  const { value } = steps.next(reply(false));
+  expect(value).toEqual(dates.windowOf(NOW - 60_000, NOW).dates);
+  expect(dates.form.end).toBe('now');
+  expect(steps.next(reply(false)).value).toEqual(refused);
+  expect(steps.next(reply(false))).toEqual({ done: true, value: false });
+  expect(dates.found).toEqual(datesIn('iso').found);
 });
