@@ -99,7 +99,9 @@ export class SnapshotReads {
     };
     // The server may read dates in any time zone, so the window begins earlier than `START_FROM` and ends two days in the future. Older
     // records are filtered out later. Some servers do not support windows that end in the future or begin long ago: hence `orFullScan`.
-    return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
+    const { times } = task.config.description;
+    const recent = window(startFrom - MAX_ZONE_MS - DST_MS, now, times);
+    return lane.scan(recent, { from, onTrouble }).pipe(
       orFullScan(lane, fullScan),
       concatMap((page) => {
         if (this.#isWindowUseless || !isEmptyList(page)) return of(page);

@@ -21,6 +21,8 @@ import type { Task } from '../../../src/pipeline/task.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Resource } from '../../../src/description/description.ts';
+import { timeFormat } from '../../../src/description/time-format.ts';
+import type { TimeFormat } from '../../../src/description/time-format.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
@@ -88,6 +90,8 @@ interface More extends Partial<
   readonly sweep?: () => SweepProgress;
   readonly records?: KnownRecords;
   readonly poll?: Partial<Config['poll']>;
+  /** How the API writes times. Default ISO 8601. */
+  readonly times?: TimeFormat;
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
   /** Default as many as there are. */
@@ -120,7 +124,7 @@ function reading(
   },
   more: More = {},
 ): void {
-  const { resource = 'orders', poll, total, latencyMs = LATENCY_MS } = more;
+  const { resource = 'orders', poll, total, latencyMs = LATENCY_MS, times = WINE.times } = more;
   const { hooks = {}, isDone = () => true, records: known = NOTHING, sweep, ...others } = more;
   const { lanes = () => lanesWith(() => 100), ...options } = others;
   const { hasNextPage = () => false, keyFields = ['order_number'] } = more;
@@ -151,7 +155,7 @@ function reading(
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         list: listNamed(WINE, resource),
         config: {
-          description: WINE,
+          description: { ...WINE, times },
           poll: {
             lookbackMs: 1_000,
             pageSize: 100,
@@ -216,6 +220,24 @@ describe('listReads', () => {
           reading$.unsubscribe();
         });
       },
+    );
+  });
+
+  it('asks for the records since START_FROM with dates as the API writes them', () => {
+    const times = timeFormat('epoch-s');
+    reading(
+      () => [order(1)],
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe(({ settle }) => settle());
+        at(100, () => {
+          const [first] = asked.filter(({ lane }) => lane === 'initial snapshot');
+          expect(times.read(first?.from)).toBe(START - 15 * 3_600_000);
+          expect(times.read(first?.to)).toBeGreaterThan(START);
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { poll: { startFrom: START }, times },
     );
   });
 
