@@ -74,16 +74,6 @@ export class MissingKeys {
     return counts;
   }
 
-  /** Counts the missing keys whose deletions are not held back by the deletion limit. Some are skipped: see {@link MissingKeys}. */
-  *countFree(): Generator<Observable<never>, number> {
-    let count = 0;
-    yield* this.free<never>((keys) => {
-      count += keys.length;
-      return [];
-    });
-    return count;
-  }
-
   /**
    * Calls `work` with the missing keys whose deletions are not held back, slice by slice, from the key after `after` on. Runs the
    * Observables that `work` returns before it continues with the next slice.

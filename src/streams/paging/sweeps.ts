@@ -318,9 +318,15 @@ class Sweeper {
     yield this.#step(of({ kind: 'judged', verdict }));
   }
 
+  /** Counts the missing keys whose deletions are not held back by the deletion limit. */
   *#countFree(): Generator<Observable<never>, number> {
     yield this.#stepsDone$;
-    return yield* this.#missing.countFree();
+    let count = 0;
+    yield* this.#missing.free<never>((keys) => {
+      count += keys.length;
+      return [];
+    });
+    return count;
   }
 
   #reportCap(): void {
