@@ -81,11 +81,8 @@ export interface RecordBytes {
   readonly end: number;
 }
 
-/**
- * Data that a {@link PageRecord} stores itself. For a record of a run (adjacent records that are recognized together), these are only data
- * that were computed later, such as the parsed JSON.
- */
-interface OwnFacts extends RecordFacts {
+/** Data of a {@link PageRecord}. Data that are computed on access, such as the parsed JSON, are added later. */
+interface StoredFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;
   updatedAt?: number | null | undefined;
@@ -101,14 +98,12 @@ interface OwnFacts extends RecordFacts {
  * page make garbage collection expensive.
  */
 export class PageRecord {
-  readonly #run: PageRun | undefined;
-  readonly #member: KnownMember | undefined;
-  #own: OwnFacts | undefined;
+  readonly #facts: StoredFacts;
+  readonly #run: KnownRun | undefined;
 
-  private constructor(own: OwnFacts | undefined, run?: PageRun, member?: KnownMember) {
-    this.#own = own;
+  private constructor(facts: StoredFacts, run?: KnownRun) {
+    this.#facts = facts;
     this.#run = run;
-    this.#member = member;
   }
 
   /** Creates a record from its bytes. It is parsed on access to `json`. */
@@ -119,8 +114,10 @@ export class PageRecord {
   }
 
   /** Creates the record object for `member`, a record of the run (adjacent records that are recognized together) at `place`. */
-  static ofRun(place: PageRun, member: KnownMember): PageRecord {
-    return new PageRecord(undefined, place, member);
+  static ofRun({ run, page, from, stamps }: PageRun, member: KnownMember): PageRecord {
+    const { key, updatedAt } = member;
+    const bytes = { page, at: from + member.at, end: from + member.end };
+    return new PageRecord({ key, image: PUBLISHED, updatedAt, stamps, bytes }, run);
   }
 
   static ofJson(json: JsonValue, facts: RecordFacts = {}): PageRecord {
@@ -134,38 +131,36 @@ export class PageRecord {
 
   /** The record's key; undefined if the record has no valid key and therefore cannot be published. */
   get key(): string | undefined {
-    return this.#member ? this.#member.key : this.#own?.key;
+    return this.#facts.key;
   }
 
   get image(): RecordImage | undefined {
-    return this.#member ? PUBLISHED : this.#own?.image;
+    return this.#facts.image;
   }
 
   /** The run (adjacent records recognized together by their bytes) that contains the record; undefined if the record is in no run. */
   get run(): KnownRun | undefined {
-    return this.#run?.run;
+    return this.#run;
   }
 
   /** List offset of the record if its element of the response is not JSON; undefined if the element is JSON. */
   get unreadableAt(): number | undefined {
-    return this.#own?.unreadableAt;
+    return this.#facts.unreadableAt;
   }
 
   /** The bytes in which the record was received; undefined for a record made from parsed JSON, and for an element that is not JSON. */
   get bytes(): RecordBytes | undefined {
-    if (!this.#run || !this.#member) return this.#own?.bytes;
-    const { page, from } = this.#run;
-    return { page, at: from + this.#member.at, end: from + this.#member.end };
+    return this.#facts.bytes;
   }
 
   /** The parsed JSON, or the text of an element that is not JSON. */
   get json(): JsonValue {
-    const own = this.#facts();
-    if (own.json === undefined) {
-      const { page, at, end } = this.bytes!;
-      own.json = parseJson(jsonText(page.bytes.subarray(at, end)));
+    const facts = this.#facts;
+    if (facts.json === undefined) {
+      const { page, at, end } = facts.bytes!;
+      facts.json = parseJson(jsonText(page.bytes.subarray(at, end)));
     }
-    return own.json;
+    return facts.json;
   }
 
   /**
@@ -173,10 +168,9 @@ export class PageRecord {
    * the digest.
    */
   get digest(): PayloadDigest | undefined {
-    if (!this.#member) return this.#own?.digest;
-    const own = this.#facts();
-    own.digest ??= digestOf(this.bytes!, this.updatedAt);
-    return own.digest;
+    const facts = this.#facts;
+    if (this.#run) facts.digest ??= digestOf(facts.bytes!, this.updatedAt);
+    return facts.digest;
   }
 
   /**
@@ -194,22 +188,21 @@ export class PageRecord {
    * Reads the record's modification and creation time from its JSON if they are not known yet. If undefined, unknown times count as null.
    */
   get stamps(): Stamps | undefined {
-    return this.#run ? this.#run.stamps : this.#own?.stamps;
+    return this.#facts.stamps;
   }
 
   /** The record's modification time in epoch ms; null if it has none. */
   get updatedAt(): number | null {
-    if (this.#member) return this.#member.updatedAt;
-    const own = this.#facts();
-    if (own.updatedAt === undefined) own.updatedAt = this.stamps?.updatedAt(this.json) ?? null;
-    return own.updatedAt;
+    const facts = this.#facts;
+    if (facts.updatedAt === undefined) facts.updatedAt = this.stamps?.updatedAt(this.json) ?? null;
+    return facts.updatedAt;
   }
 
   /** The record's creation time in epoch ms; null if it has none. */
   get createdAt(): number | null {
-    const own = this.#facts();
-    if (own.createdAt === undefined) own.createdAt = this.stamps?.createdAt(this.json) ?? null;
-    return own.createdAt;
+    const facts = this.#facts;
+    if (facts.createdAt === undefined) facts.createdAt = this.stamps?.createdAt(this.json) ?? null;
+    return facts.createdAt;
   }
 
   /**
@@ -217,11 +210,8 @@ export class PageRecord {
    * together).
    */
   withImage(image: RecordImage | undefined): this {
-    const { bytes, key, digest, stamps } = this;
-    const { json, createdAt } = this.#facts();
-    const updatedAt = this.#member ? this.#member.updatedAt : this.#own?.updatedAt;
-    const facts = { key, image, digest, updatedAt, createdAt, stamps, bytes, json };
-    return new PageRecord(facts) as this;
+    const { digest } = this;
+    return new PageRecord({ ...this.#facts, digest, image }) as this;
   }
 
   /**
@@ -229,10 +219,9 @@ export class PageRecord {
    * together).
    */
   withDigest(bytes: RecordBytes): PageRecord {
-    const { updatedAt, stamps } = this;
+    const { updatedAt } = this;
     const digest = digestOf(bytes, updatedAt);
-    const { key, image, createdAt, json } = this.#facts();
-    return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
+    return new PageRecord({ ...this.#facts, updatedAt, digest, bytes });
   }
 
   /**
@@ -246,10 +235,6 @@ export class PageRecord {
     const sha256 = createHash('sha256').update(text).digest('hex');
     const length = Buffer.byteLength(text);
     return PageRecord.unreadable(stringifyJson({ sha256, length }), this.unreadableAt);
-  }
-
-  #facts(): OwnFacts {
-    return (this.#own ??= {});
   }
 }
 
