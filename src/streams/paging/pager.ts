@@ -98,8 +98,7 @@ export function pagerOf(
   const size = Math.min(pageSize, list?.limit ?? Infinity);
   if (!list) return new OffsetPager(plan, Math.max(2, size), false);
   if (isPagedByOffset(list)) return new OffsetPager(plan, Math.max(2, size), !showsEnd(list));
-  if (list.paging === 'after') return new AfterPager(size, list.more !== undefined);
-  return new CursorPager(size, list);
+  return list.paging === 'after' ? new AfterPager(size, list) : new CursorPager(size, list);
 }
 
 /** Paging by list offset, or by page number with a page size that the request states: any page can be requested. */
@@ -207,11 +206,13 @@ class OffsetPager extends Pager {
 
 /** Paging in which only the previous page shows how to request the next one. Therefore pages are never requested ahead. */
 abstract class SequentialPager extends Pager {
+  protected readonly list: ListDescription;
   readonly #pageSize: number;
 
-  constructor(pageSize: number) {
+  constructor(pageSize: number, list: ListDescription) {
     super();
     this.#pageSize = pageSize;
+    this.list = list;
   }
 
   placeAt({ offset, cursor }: Position): PagePlace {
@@ -226,13 +227,6 @@ abstract class SequentialPager extends Pager {
  */
 class AfterPager extends SequentialPager {
   readonly overlaps = true;
-  readonly #showsEnd: boolean;
-
-  /** @param showsEnd Whether responses say themselves whether the list continues. */
-  constructor(pageSize: number, showsEnd: boolean) {
-    super(pageSize);
-    this.#showsEnd = showsEnd;
-  }
 
   /**
    * Whether the list continues after this page:
@@ -243,7 +237,7 @@ class AfterPager extends SequentialPager {
    */
   hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
     if (records.length === 0) return false;
-    if (this.#showsEnd) return answer.hasNext;
+    if (this.list.more !== undefined) return answer.hasNext;
     // A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read.
     return isReadAgain(requested) || !isIdle;
   }
@@ -277,15 +271,9 @@ class AfterPager extends SequentialPager {
  */
 class CursorPager extends SequentialPager {
   readonly overlaps = false;
-  readonly #list: ListDescription;
-
-  constructor(pageSize: number, list: ListDescription) {
-    super(pageSize);
-    this.#list = list;
-  }
 
   hasNext({ answer, records }: ReceivedPage): boolean {
-    return answer.hasNext && (records.length > 0 || this.#list.next !== undefined);
+    return answer.hasNext && (records.length > 0 || this.list.next !== undefined);
   }
 
   override continuesAfterEmpty({ requested, answer }: ReceivedPage): boolean {
@@ -304,7 +292,7 @@ class CursorPager extends SequentialPager {
   }
 
   #cursorAfter({ cursor }: Position, { next }: Answer): string | undefined {
-    const { paging, first } = this.#list;
+    const { paging, first } = this.list;
     return paging === 'page' ? String(Number(cursor ?? first) + 1) : next;
   }
 }
