@@ -1,5 +1,5 @@
-import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
-import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import { asyncScheduler, finalize, ReplaySubject, Subscription, tap } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import type { Answer } from '../decode/response.ts';
 import type { PagePlace } from '../http/page-plan.ts';
 
@@ -100,22 +100,17 @@ export class PagesAhead {
   }
 
   #ask(place: PagePlace): Asked {
-    const answer$ = new ReplaySubject<Answer>(1);
-    const asked: Asked = {
-      place,
-      answer$,
-      asking: answer$.subscribe({
-        next: (answer) => {
-          const { total, hasNext } = answer;
-          asked.answer = answer;
-          // Without a total, pages beyond the end may be requested, which wastes those requests.
-          this.#total = total ?? (hasNext ? Infinity : 0);
-          this.#answerMs = average(this.#answerMs, answer.elapsedMs ?? 0);
-        },
-        error: () => undefined, // the ReplaySubject delivers it when the page is taken
+    const asked: Asked = { place, answer$: new ReplaySubject(1), asking: new Subscription() };
+    const request$ = this.#request(place).pipe(
+      tap((answer) => {
+        const { total, hasNext } = answer;
+        asked.answer = answer;
+        // Without a total, pages beyond the end may be requested, which wastes those requests.
+        this.#total = total ?? (hasNext ? Infinity : 0);
+        this.#answerMs = average(this.#answerMs, answer.elapsedMs ?? 0);
       }),
-    };
-    asked.asking.add(this.#request(place).subscribe(answer$));
+    );
+    asked.asking.add(request$.subscribe(asked.answer$)); // an error is delivered when the page is taken
     return asked;
   }
 }
