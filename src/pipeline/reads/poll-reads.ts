@@ -272,7 +272,7 @@ export class PollReads {
     this.#failedScans[chain] = 0;
     this.#pauses = 0;
     if (!this.isUnpolled) return;
-    this.dates.formWorks();
+    this.dates.report();
     this.#setUnpolled(false);
   }
 

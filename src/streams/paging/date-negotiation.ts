@@ -83,7 +83,7 @@ export function* dateNegotiation(
       dates.tryAgain();
       return false;
     }
-    dates.formWorks();
+    dates.report();
     return true;
   }
   return true;
@@ -111,6 +111,6 @@ export function* probedDates(
     if (!isMisread) break;
     dates.nextForm('empty');
   }
-  dates.formWorks();
+  dates.report();
   return finding;
 }

@@ -213,7 +213,7 @@ export class ListDates {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
     this.#options.clock.shift(ms);
-    this.#tell();
+    this.report();
   }
 
   /**
@@ -234,15 +234,10 @@ export class ListDates {
     return true;
   }
 
-  /** Reports the findings about the dates of the list to `onFound` if they have changed. To be called when a date format works. */
-  formWorks(): void {
-    this.#tell();
-  }
-
   /** Sets the maximum length of the windows that polls request, in ms, because the server refuses longer ones. */
   longestFound(ms: number): void {
     this.#longestMs = ms;
-    this.#tell();
+    this.report();
   }
 
   /**
@@ -256,7 +251,7 @@ export class ListDates {
     this.#noDates = why;
     this.#form = 0;
     this.#reason = reason;
-    this.#tell();
+    this.report();
   }
 
   /**
@@ -269,7 +264,11 @@ export class ListDates {
     this.#noDates = undefined;
   }
 
-  #tell(): void {
+  /**
+   * Reports the findings about the dates of the list to `onFound` if they have changed. To be called when a date format works; the methods
+   * that store another finding call it themselves.
+   */
+  report(): void {
     const text = this.#foundText();
     if (text === this.#told) return;
     this.#told = text;
