@@ -51,8 +51,4 @@ export type ScanTrouble =
  * Troubles after which a full scan counts as not consistent, because it may have missed records. `gap` is not among them: a gap also shows
  * as an unreadable record, and any unreadable record makes the scan count as not consistent.
  */
-export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set<ScanTrouble>([
-  'unsettled',
-  'cut',
-  'shifted',
-]);
+export const INCONSISTENT: ReadonlySet<ScanTrouble> = new Set(['unsettled', 'cut', 'shifted']);
