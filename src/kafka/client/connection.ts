@@ -6,7 +6,7 @@ import { within } from '../../core/within.ts';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
-import { ERROR, protocolError } from './protocol-errors.ts';
+import { decoding, ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
@@ -155,9 +155,10 @@ export class BrokerConnection {
   }
 
   async #exchange<T>(connection: Connection, call: Call<T>, withinMs: number): Promise<T> {
-    const { throttle, onNoResponse } = this.#options;
+    const { address, throttle, onNoResponse } = this.#options;
     const before = this.#answered;
-    const answer = unlessAborted(this.#closing.signal, connection.send(exchangeOf(call))).then(
+    const exchange = exchangeOf(call, address);
+    const answer = unlessAborted(this.#closing.signal, connection.send(exchange)).then(
       (received) => {
         if (received.throttleMs > 0) throttle.begin(received.throttleMs);
         return received.value;
@@ -171,7 +172,7 @@ export class BrokerConnection {
       return await withTimeout(limitMs, answer, this.#name, call.name);
     } catch (cause) {
       // Closed before anything else is sent: a late response on it could not be matched to a call.
-      this.#closeBecause(`closed because ${call.name} was not answered in time`);
+      this.#closeBecause(`closed because ${call.name} failed: ${(cause as Error).message}`);
       onNoResponse();
       throw new CallUnanswered(`${this.#name} has not answered ${call.name}`, { cause });
     }
@@ -272,11 +273,12 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
+function exchangeOf<T>(call: Call<T>, broker: Address): Exchange<Answer<T>> {
   const buffer = bodyOf(call);
   const encode = () => Promise.resolve({ buf: buffer, buffer });
+  const decode = (bytes: Buffer) => decoding(broker, call.name, () => readAnswer(call, bytes));
   return {
     request: { apiName: call.name, apiKey: call.key, apiVersion: call.version, encode },
-    response: { decode: (bytes) => readAnswer(call, bytes), parse: (decoded) => decoded },
+    response: { decode, parse: (decoded) => decoded },
   };
 }

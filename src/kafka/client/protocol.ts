@@ -94,9 +94,7 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
   const view = (length: number) => {
     const end = at + Math.max(0, length);
     if (end > bytes.length)
-      throw new RangeError(
-        'the response of a Kafka broker ends before its last field: check whether a proxy alters the responses of the brokers',
-      );
+      throw new RangeError('the response ends before its last field');
     const part = bytes.subarray(at, end);
     at = end;
     return part;
@@ -186,7 +184,7 @@ export class CallNotSent extends Error {
   override readonly name = 'NotSent';
 }
 
-/** Error of a call that was sent and got no response. The broker may have executed the call. */
+/** Error of a call that was sent and got no response, or none that can be decoded. The broker may have executed the call. */
 export class CallUnanswered extends Error {
   override readonly name = 'NoAnswer';
 }

@@ -5,7 +5,7 @@ import type { Isolation, Offsets } from '../log.ts';
 import { endConnection } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
 import type { Cluster, ConnectionPool } from '../client/kafkajs-inner.ts';
-import { ERROR, protocolError } from '../client/protocol-errors.ts';
+import { decoding, ERROR, protocolError } from '../client/protocol-errors.ts';
 import { array, int32, int64, int8, protocolReader, string } from '../client/protocol.ts';
 import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
@@ -78,9 +78,11 @@ export class Fetcher {
       this.#usedPools.add(connectionPool);
       const buffer = fetchBody(this.#topic, offsets, this.#options);
       const encode = () => Promise.resolve({ buf: buffer, buffer });
+      const decode = (bytes: Buffer) =>
+        decoding(connectionPool, FETCH.apiName, () => readFetchResponse(bytes));
       const { errorCode, partitions } = await connectionPool.send<FetchResponse>({
         request: { ...FETCH, encode },
-        response: { decode: readFetchResponse, parse: (decoded) => decoded },
+        response: { decode, parse: (decoded) => decoded },
       });
       if (errorCode !== 0) throw protocolError(errorCode, `Fetch of ${this.#topic}`);
       return partitions;

@@ -420,6 +420,20 @@ describe('TopicReader', () => {
     await reader.close();
   });
 
+  it('takes an answer that makes no sense for an outage, and says who has answered', async () => {
+    const reader = open();
+    (await nextFetch()).garble();
+    expect((await nextFetch()).asked).toEqual(['0:10', '1:5']);
+    await reader.close();
+    const impatient = open({ retriesOutages: false });
+    (await nextFetch()).garble();
+    await expect(impatient.done).rejects.toMatchObject({
+      code: 'KAFKA_UNREACHABLE',
+      cause: { message: `the response of ${cluster.brokers[0]} to Fetch can't be decoded` },
+    });
+    await impatient.close();
+  });
+
   it('ends with an error where Kafka was never there, patient or not', async () => {
     await cluster.close();
     const reader = open();
