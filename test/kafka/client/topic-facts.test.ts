@@ -57,6 +57,12 @@ describe('what brokers know of topics', () => {
     expect((await topicBounds({ kafka: kafkaOf(cluster) }, TOPIC)).size).toBe(PARTITIONS);
   });
 
+  it('is asked again where an answer says nothing of a partition', async () => {
+    const cluster = await startCluster();
+    cluster.fault({ api: 'ListOffsets', times: 2, deed: { answer: { topics: [] } } });
+    expect((await topicBounds({ kafka: kafkaOf(cluster) }, TOPIC)).size).toBe(PARTITIONS);
+  });
+
   it('is not known where no answer makes sense: who has answered what is said', async () => {
     const cluster = await startCluster();
     cluster.fault({ api: 'Metadata', times: Infinity, deed: { bytes: Buffer.alloc(9) } });
