@@ -171,7 +171,11 @@ export class TopicReader {
       return { partition, at, messages: [], next: await this.#nextOfEmpty(answer, at, hadRoom) };
     }
     this.#emptyResponses.delete(partition);
-    const content = await readableContent(topic, answer, at, this.#isolation);
+    const content = await readableContent(topic, answer, at, this.#isolation).catch(
+      (error: unknown) => {
+        throw malformed(error, topic, partition, at);
+      },
+    );
     if (!content && hadRoom) throw unreadableBatchError(topic, partition, at);
     return { partition, at, messages: [], next: at, ...content };
   }
@@ -296,7 +300,12 @@ function unreadableBatchError(
   );
 }
 
-function malformed(error: unknown, topic: string, partition: number, offset: number): unknown {
+function malformed(
+  error: unknown,
+  topic: string,
+  partition: number,
+  offset: bigint | number,
+): unknown {
   if (!(error instanceof MalformedBytes)) return error;
   return unreadableBatchError(topic, partition, offset, `can't be read (${error.message})`, error);
 }

@@ -1,7 +1,6 @@
 // Decodes record batches, in the format of Kafka's log, and the messages in them.
 
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
-import { CellarstreamError } from '../../core/errors.ts';
 import { decompress, MalformedBytes } from './codecs.ts';
 
 interface RecordBatch {
@@ -57,18 +56,16 @@ const CONTROL = 0x20;
 const ABORT = 0;
 
 /**
- * Decodes the headers of batches. A last batch that the broker has truncated is left out. @throws CellarstreamError `KAFKA_REFUSED` if a
- * batch has a format from before Kafka 0.11.
+ * Decodes the headers of batches. A last batch that the broker has truncated is left out.
+ *
+ * @throws MalformedBytes if a batch has a format from before Kafka 0.11.
  */
 export function recordBatches(bytes: Buffer): RecordBatch[] {
   const batches: RecordBatch[] = [];
   let at = 0;
   while (bytes.length - at > MAGIC_AT) {
     if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
-      throw new CellarstreamError(
-        'KAFKA_REFUSED',
-        "the topic that is being read holds messages in a format from before Kafka 0.11, which can't be read: copy its messages to a new topic",
-      );
+      throw new MalformedBytes('its format is from before Kafka 0.11');
     }
     const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
     if (end > bytes.length || end < at + RECORDS_AT) break;

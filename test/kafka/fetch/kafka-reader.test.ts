@@ -182,6 +182,17 @@ describe('TopicReader', () => {
     await reader.close();
   });
 
+  it('says where a batch is whose format is older than Kafka 0.11', async () => {
+    const reader = open();
+    const bytes = batchBytes({ records: [{ offset: 10 }], magic: 1 });
+    (await nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
+    const message = expect.stringMatching(
+      /batch at offset 10 of partition 0 of wine\.orders can't be read \(its format is from before Kafka 0\.11\)/,
+    ) as string;
+    await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
+    await reader.close();
+  });
+
   it('says that it can not read what is no batch, and does not pass it', async () => {
     const reader = open();
     const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);
