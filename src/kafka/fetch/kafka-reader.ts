@@ -121,8 +121,7 @@ export class TopicReader {
   }
 
   resume(partition: number): void {
-    this.#paused.delete(partition);
-    this.#loops?.wake();
+    if (this.#paused.delete(partition)) this.#loops?.wake();
   }
 
   /** Stops reading; resolves when the connections are closed. */

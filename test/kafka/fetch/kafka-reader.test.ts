@@ -334,6 +334,7 @@ describe('TopicReader', () => {
     const old = await nextFetch();
     cluster.lead(TOPIC, 0, 1);
     outdateMetadata();
+    reader.pause(0);
     reader.resume(0); // looks who leads
     // The other partition may be asked for again, before or after.
     const fetchOf = async (place: string) => {
