@@ -4,9 +4,9 @@ import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import { within } from '../../core/within.ts';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
-import type { Address, Answer, Call } from './protocol.ts';
+import type { Address, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
-import { decoding, ERROR, protocolError } from './protocol-errors.ts';
+import { ERROR, protocolError, responseError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
@@ -157,7 +157,7 @@ export class BrokerConnection {
   async #exchange<T>(connection: Connection, call: Call<T>, withinMs: number): Promise<T> {
     const { address, throttle, onNoResponse } = this.#options;
     const before = this.#answered;
-    const exchange = exchangeOf(call, address);
+    const exchange = exchangeOf(call, bodyOf(call), address, (bytes) => readAnswer(call, bytes));
     const answer = unlessAborted(this.#closing.signal, connection.send(exchange)).then(
       (received) => {
         if (received.throttleMs > 0) throttle.begin(received.throttleMs);
@@ -273,12 +273,30 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-function exchangeOf<T>(call: Call<T>, broker: Address): Exchange<Answer<T>> {
-  const buffer = bodyOf(call);
-  const encode = () => Promise.resolve({ buf: buffer, buffer });
-  const decode = (bytes: Buffer) => decoding(broker, call.name, () => readAnswer(call, bytes));
+/**
+ * Creates a request for kafkajs.
+ *
+ * @param body Part of the request after its header.
+ * @param decode Decodes the part of the response after its header. If it throws, the request fails with {@link responseError}.
+ */
+export function exchangeOf<T>(
+  { name, key, version }: Pick<Call<unknown>, 'name' | 'key' | 'version'>,
+  body: Buffer,
+  broker: Address,
+  decode: (bytes: Buffer) => T,
+): Exchange<T> {
+  const encode = () => Promise.resolve({ buf: body, buffer: body });
   return {
-    request: { apiName: call.name, apiKey: call.key, apiVersion: call.version, encode },
-    response: { decode, parse: (decoded) => decoded },
+    request: { apiName: name, apiKey: key, apiVersion: version, encode },
+    response: {
+      decode: (bytes) => {
+        try {
+          return decode(bytes);
+        } catch (cause) {
+          throw responseError(broker, name, "can't be decoded", cause);
+        }
+      },
+      parse: (decoded) => decoded,
+    },
   };
 }

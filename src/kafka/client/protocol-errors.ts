@@ -127,15 +127,6 @@ export function noLeaderError(topic: string, partition: number): Error {
   return partitionError(ERROR.LEADER_NOT_AVAILABLE, topic, partition);
 }
 
-/** Decodes a response with `decode`. @throws kafkajs' error that names the broker and the request; a retry may succeed. */
-export function decoding<T>(broker: Address, request: string, decode: () => T): T {
-  try {
-    return decode();
-  } catch (cause) {
-    throw responseError(broker, request, "can't be decoded", cause);
-  }
-}
-
 /** Creates kafkajs' error for a response that can't be used. It is retried like the error of a failed connection. */
 export function responseError(
   broker: Address,
