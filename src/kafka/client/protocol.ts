@@ -46,7 +46,7 @@ export function createCall<T>(
 }
 
 /** A decoded response, and how long the broker throttles this client, in ms. */
-export interface Answer<T> {
+interface Answer<T> {
   readonly value: T;
   readonly throttleMs: number;
 }
