@@ -201,19 +201,14 @@ async function connect(cluster: Cluster, address: Address, closed: AbortSignal):
   const [connection] = connectionPool.pool;
   connection.requestQueue.enforceRequestTimeout = false; // every call has its own timeout
   const connecting = broker.connect();
-  const giveUp = (error: Error) => {
-    endConnection(connection, error);
-    void connecting.finally(() => endConnection(connection, error)).catch(() => undefined); // a socket may just have been opened
-  };
-  const onClose = () => giveUp(closed.reason as Error);
-  closed.addEventListener('abort', onClose);
   try {
-    await withTimeout(SESSION_SETUP_TIMEOUT_MS, connecting, nameOf(address), 'no connection');
+    const work = unlessAborted(closed, connecting);
+    await withTimeout(SESSION_SETUP_TIMEOUT_MS, work, nameOf(address), 'no connection');
   } catch (error) {
-    giveUp(error as Error);
+    const end = () => endConnection(connection, error as Error);
+    end();
+    void connecting.finally(end).catch(() => undefined); // a socket may just have been opened
     throw error;
-  } finally {
-    closed.removeEventListener('abort', onClose);
   }
   connection.reauthenticationThreshold = 0;
   return broker;
