@@ -168,21 +168,16 @@ function headersOf(fields: FieldReader): IHeaders {
   return headers;
 }
 
-interface FieldReader {
-  at: number;
-  varint(): number;
-  /** Reads a length and that many bytes after it; returns the bytes, or null if the length is -1. */
-  bytes(): Buffer | null;
-}
+type FieldReader = ReturnType<typeof fieldReader>;
 
-function fieldReader(buffer: Buffer): FieldReader {
+function fieldReader(buffer: Buffer) {
   const expectIn = (end: number) => {
     if (end > buffer.length) throw new MalformedBytes('a record ends before its fields do');
   };
-  const fields: FieldReader = {
+  const fields = {
     at: 0,
     // Exact up to 2^53, which no timestamp or length reaches.
-    varint: () => {
+    varint: (): number => {
       let value = 0;
       let scale = 1;
       let byte: number;
@@ -194,7 +189,8 @@ function fieldReader(buffer: Buffer): FieldReader {
       } while (byte & 0x80);
       return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
     },
-    bytes: () => {
+    /** Reads a length and that many bytes after it; returns the bytes, or null if the length is -1. */
+    bytes: (): Buffer | null => {
       const length = fields.varint();
       if (length < 0) return null;
       const end = fields.at + length;
