@@ -117,7 +117,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
     });
 
     for (const isAwaited of [true, false]) {
-      on(`commits again and again, seen or not (${isAwaited}), and nothing is there twice`, async () => {
+      on(`commits again and again, seen ${isAwaited}, and nothing is there twice`, async () => {
         const { open, page, committed } = await fresh();
         const own = await open();
         const values = Array.from({ length: MANY }, (_, n) => String(n));
