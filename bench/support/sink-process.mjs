@@ -30,7 +30,10 @@ try {
   const texts = await fetchPages(options.sandbox, 'orders', options.pages);
   const pages = texts.map((text) => readyEvents(text).map((event) => ({ topic, ...event })));
   const cost = await costOf(pages.flat().length, async () => {
-    for (const page of pages) await sink.commit(page);
+    for (const page of pages) {
+      await sink.commit(page);
+      await sink.awaitVisible();
+    }
   });
   await sink.close();
   process.send?.({ id: 0, result: cost });

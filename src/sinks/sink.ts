@@ -27,31 +27,22 @@ export interface ProducerIdentity {
   readonly epoch: number;
 }
 
-/**
- * When the promise of a commit resolves: when the transaction is committed (`committed`), or some ms later, when `read_committed` readers
- * can see its messages (`visible`).
- */
-export type CommitUntil = 'committed' | 'visible';
-
 /** Writes messages to Kafka in transactions: either all messages of a commit become readable or none of them. */
 export interface TransactionalSink {
   readonly producer: ProducerIdentity;
   /**
-   * Commits messages in one transaction. Only one commit may be in flight. After an error the sink can't be used again, and the caller has
-   * to read the topics to find out whether the messages were committed.
+   * Commits messages in one transaction. Resolves when the transaction is committed, some ms before `read_committed` readers can see its
+   * messages. Only one commit may be in flight. After an error the sink can't be used again, and the caller has to read the topics to find
+   * out whether the messages were committed.
    *
-   * @param until When the promise resolves. Default `visible`.
    * @throws CellarstreamError:
    * - `FENCED` if another sink of the transactional id has certainly been opened since;
    * - `COMMIT_FAILED` if a retry with another sink may succeed. The error has `context.epoch` if it is unknown whether this sink was
    *   fenced;
    * - other codes, such as `TOPIC_CHANGED` or `TOPIC_SETTINGS`, if a retry alone can't succeed.
    */
-  commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
-  /**
-   * Resolves when `read_committed` readers can see the last commit, or after two seconds. Never rejects. Needed only after a `commit` with
-   * `until` set to `committed`.
-   */
+  commit(messages: readonly Message[]): Promise<CommitEnds>;
+  /** Resolves when `read_committed` readers can see the last commit, or after two seconds. Never rejects. */
   awaitVisible(): Promise<void>;
   close(): Promise<void>;
 }

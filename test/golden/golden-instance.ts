@@ -231,8 +231,7 @@ export class GoldenInstance {
       get producer() {
         return sink.producer;
       },
-      commit: (messages, until) =>
-        alive(() => inTurn(() => time.outside(() => sink.commit(messages, until)))),
+      commit: (messages) => alive(() => inTurn(() => time.outside(() => sink.commit(messages)))),
       awaitVisible: () => alive(() => sink.awaitVisible()),
       bounds: (...of) => alive(() => sink.bounds(...of)),
       close: () => sink.close(),

@@ -50,6 +50,7 @@ it('a hundred producers share six connections, and what befalls one befalls no o
   const expected: string[] = [];
   const commit = async (n: number, round: string) => {
     await sinks[n]!.commit(page(`${n} ${round}`));
+    await sinks[n]!.awaitVisible();
     expected.push(`${n} ${round}`);
   };
 

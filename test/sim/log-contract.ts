@@ -70,6 +70,7 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       const tried = await open();
       const { broker, topic } = tried;
       const newest = async (sink: Awaited<ReturnType<typeof broker.open>>) => {
+        await sink.awaitVisible();
         const found = await broker.compacted(topic, async () => (await sink.bounds(topic)).get(0)!);
         const texts = [...found.newest].map(([key, { value }]) => [key, value.toString()]);
         return { next: found.next, ...(Object.fromEntries(texts) as object) };

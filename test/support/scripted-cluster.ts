@@ -6,7 +6,7 @@ import type { KafkaConfig } from 'kafkajs';
 import type { Fault, Received } from './scripted-cluster/fault.ts';
 import { ScriptedLog } from './scripted-cluster/log.ts';
 import type { LoggedRecord } from './scripted-cluster/log.ts';
-import { readRequest, sayThrottled, writeAnswer } from './scripted-cluster/protocol.ts';
+import { readRequest, sayThrottled, writeAnswer, writeBytes } from './scripted-cluster/protocol.ts';
 import type { Api, BrokerAddress } from './scripted-cluster/protocol.ts';
 import { answerTo } from './scripted-cluster/serve.ts';
 import type { KnownPartition } from './scripted-cluster/serve.ts';
@@ -226,6 +226,10 @@ export class ScriptedCluster {
     const deed = typeof chosen === 'function' ? await chosen(received) : chosen;
     if (deed === 'hang up before') socket.destroy();
     if (deed === 'lose request' || deed === 'hang up before') return;
+    if (typeof deed === 'object' && 'bytes' in deed) {
+      socket.write(writeBytes(received, deed.bytes));
+      return;
+    }
     const isScripted = typeof deed === 'object' && 'answer' in deed;
     const answer = isScripted ? deed.answer : await answerTo(this, received, deed);
     if (deed === 'hang up after') socket.destroy();

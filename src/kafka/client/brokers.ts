@@ -150,7 +150,13 @@ export async function findCoordinator(
   kind: keyof typeof KINDS,
   id: string,
 ): Promise<Address> {
-  const { errorCode, ...found } = await brokers.sendToAny(coordinatorCall(kind, id));
+  const call = createCall('FindCoordinator', [string(id), int8(KINDS[kind].number)], (answer) => {
+    const code = answer.int16();
+    answer.string(); // error message
+    answer.int32(); // broker id
+    return { errorCode: code, host: answer.string() ?? '', port: answer.int32() };
+  });
+  const { errorCode, ...found } = await brokers.sendToAny(call);
   if (errorCode === ERROR.COORDINATOR_NOT_AVAILABLE) {
     throw protocolError(errorCode, await missingText(brokers, kind));
   }
@@ -172,16 +178,4 @@ async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<
   const isThere = found.topics.some(({ errorCode }) => errorCode === 0);
   const there = `${length} broker${length === 1 ? ' is' : 's are'} available`;
   return isThere ? `${what}, ${there}` : `${what}, ${there}, and the topic ${topic} does not exist`;
-}
-
-function coordinatorCall(
-  kind: keyof typeof KINDS,
-  id: string,
-): Call<Address & { readonly errorCode: number }> {
-  return createCall('FindCoordinator', [string(id), int8(KINDS[kind].number)], (answer) => {
-    const errorCode = answer.int16();
-    answer.string(); // error message
-    answer.int32(); // broker id
-    return { errorCode, host: answer.string() ?? '', port: answer.int32() };
-  });
 }

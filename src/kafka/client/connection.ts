@@ -4,9 +4,9 @@ import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import { within } from '../../core/within.ts';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
-import type { Address, Answer, Call } from './protocol.ts';
+import type { Address, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
-import { ERROR, protocolError } from './protocol-errors.ts';
+import { ERROR, protocolError, responseError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
@@ -155,9 +155,10 @@ export class BrokerConnection {
   }
 
   async #exchange<T>(connection: Connection, call: Call<T>, withinMs: number): Promise<T> {
-    const { throttle, onNoResponse } = this.#options;
+    const { address, throttle, onNoResponse } = this.#options;
     const before = this.#answered;
-    const answer = unlessAborted(this.#closing.signal, connection.send(exchangeOf(call))).then(
+    const exchange = exchangeOf(call, bodyOf(call), address, (bytes) => readAnswer(call, bytes));
+    const answer = unlessAborted(this.#closing.signal, connection.send(exchange)).then(
       (received) => {
         if (received.throttleMs > 0) throttle.begin(received.throttleMs);
         return received.value;
@@ -171,7 +172,7 @@ export class BrokerConnection {
       return await withTimeout(limitMs, answer, this.#name, call.name);
     } catch (cause) {
       // Closed before anything else is sent: a late response on it could not be matched to a call.
-      this.#closeBecause(`closed because ${call.name} was not answered in time`);
+      this.#closeBecause(`closed because ${call.name} failed: ${(cause as Error).message}`);
       onNoResponse();
       throw new CallUnanswered(`${this.#name} has not answered ${call.name}`, { cause });
     }
@@ -200,19 +201,14 @@ async function connect(cluster: Cluster, address: Address, closed: AbortSignal):
   const [connection] = connectionPool.pool;
   connection.requestQueue.enforceRequestTimeout = false; // every call has its own timeout
   const connecting = broker.connect();
-  const giveUp = (error: Error) => {
-    endConnection(connection, error);
-    void connecting.finally(() => endConnection(connection, error)).catch(() => undefined); // a socket may just have been opened
-  };
-  const onClose = () => giveUp(closed.reason as Error);
-  closed.addEventListener('abort', onClose);
   try {
-    await withTimeout(SESSION_SETUP_TIMEOUT_MS, connecting, nameOf(address), 'no connection');
+    const work = unlessAborted(closed, connecting);
+    await withTimeout(SESSION_SETUP_TIMEOUT_MS, work, nameOf(address), 'no connection');
   } catch (error) {
-    giveUp(error as Error);
+    const end = () => endConnection(connection, error as Error);
+    end();
+    void connecting.finally(end).catch(() => undefined); // a socket may just have been opened
     throw error;
-  } finally {
-    closed.removeEventListener('abort', onClose);
   }
   connection.reauthenticationThreshold = 0;
   return broker;
@@ -272,11 +268,30 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
-  const buffer = bodyOf(call);
-  const encode = () => Promise.resolve({ buf: buffer, buffer });
+/**
+ * Creates a request for kafkajs.
+ *
+ * @param body Part of the request after its header.
+ * @param decode Decodes the part of the response after its header. If it throws, the request fails with {@link responseError}.
+ */
+export function exchangeOf<T>(
+  { name, key, version }: Pick<Call<unknown>, 'name' | 'key' | 'version'>,
+  body: Buffer,
+  broker: Address,
+  decode: (bytes: Buffer) => T,
+): Exchange<T> {
+  const encode = () => Promise.resolve({ buf: body, buffer: body });
   return {
-    request: { apiName: call.name, apiKey: call.key, apiVersion: call.version, encode },
-    response: { decode: (bytes) => readAnswer(call, bytes), parse: (decoded) => decoded },
+    request: { apiName: name, apiKey: key, apiVersion: version, encode },
+    response: {
+      decode: (bytes) => {
+        try {
+          return decode(bytes);
+        } catch (cause) {
+          throw responseError(broker, name, "can't be decoded", cause);
+        }
+      },
+      parse: (decoded) => decoded,
+    },
   };
 }

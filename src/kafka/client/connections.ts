@@ -48,21 +48,18 @@ export class Connections {
    * @throws `CallNotSent`, `CallUnanswered` (cause: kafkajs' error); `KafkaJSProtocolError` if the broker does not support the call.
    */
   async send<T>(address: Address, call: Call<T>, options: CallOptions): Promise<T> {
-    const { signal } = options;
-    const closed = this.#closing.signal;
-    try {
-      for (;;) {
-        const throttledMs = this.#brokers.get(nameOf(address))?.throttle.leftMs ?? 0;
-        if (throttledMs <= 0) break;
-        await pause(throttledMs, undefined, { signal: AbortSignal.any([signal, closed]) });
+    const name = nameOf(address);
+    const signals = [options.signal, this.#closing.signal];
+    for (;;) {
+      const aborted = signals.find((signal) => signal.aborted);
+      if (aborted) {
+        throw new CallNotSent(`${call.name} was not sent to ${name}`, { cause: aborted.reason });
       }
-      signal.throwIfAborted();
-      closed.throwIfAborted();
-    } catch {
-      const cause: unknown = signal.aborted ? signal.reason : closed.reason;
-      throw new CallNotSent(`${call.name} was not sent to ${nameOf(address)}`, { cause });
+      const throttledMs = this.#brokers.get(name)?.throttle.leftMs ?? 0;
+      if (throttledMs <= 0) return this.#leastUsed(address).send(call, options);
+      const ended = AbortSignal.any(signals);
+      await pause(throttledMs, undefined, { signal: ended }).catch(() => undefined);
     }
-    return this.#leastUsed(address).send(call, options);
   }
 
   /** Returns the broker addresses in the settings. */

@@ -75,6 +75,10 @@ const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
     'if this persists, check that the ACLs allow this user to write with the transactional ids cellarstream.*, and to read its group',
   ],
   [
+    /the response of \S+ to \w+ (can't be decoded|lacks)/,
+    'if this persists, check whether a proxy alters the responses of the brokers',
+  ],
+  [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
     'if this persists, check KAFKA_BROKERS',
   ],

@@ -2,6 +2,8 @@
 
 import kafkajs from 'kafkajs';
 import type { KafkaJSProtocolError } from 'kafkajs';
+import { nameOf } from './protocol.ts';
+import type { Address } from './protocol.ts';
 
 /**
  * The client's action after a response with an error code:
@@ -123,4 +125,16 @@ export function partitionError(code: number, topic: string, partition: number): 
 /** Creates kafkajs' error for a partition without a known leader. It has the error code that brokers use in this case. */
 export function noLeaderError(topic: string, partition: number): Error {
   return partitionError(ERROR.LEADER_NOT_AVAILABLE, topic, partition);
+}
+
+/** Creates kafkajs' error for a response that can't be used. It is retried like the error of a failed connection. */
+export function responseError(
+  broker: Address,
+  request: string,
+  problem: string,
+  cause?: unknown,
+): Error {
+  const name = nameOf(broker);
+  const message = `the response of ${name} to ${request} ${problem}`;
+  return Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker: name }), { cause });
 }

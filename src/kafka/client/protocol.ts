@@ -46,7 +46,7 @@ export function createCall<T>(
 }
 
 /** A decoded response, and how long the broker throttles this client, in ms. */
-export interface Answer<T> {
+interface Answer<T> {
   readonly value: T;
   readonly throttleMs: number;
 }
@@ -74,43 +74,29 @@ export function bodyOf({ isFlexible, body }: Call<unknown>): Buffer {
   return isFlexible ? Buffer.concat([NO_TAGS, body]) : body;
 }
 
-/** Reads the fields of a response one after the other: https://kafka.apache.org/protocol#protocol_types */
-interface ProtocolReader {
-  int8(): number;
-  int16(): number;
-  int32(): number;
-  int64(): bigint;
-  string(): string | null;
-  /** Reads an unsigned varint. In versions with tagged fields, lengths and counts are encoded as varints of their value plus one. */
-  uvarint(): number;
-  compactString(): string | null;
-  /** Reads a 32-bit length and returns a view of that many bytes; empty if the length is -1. */
-  bytes(): Buffer;
-  array<T>(one: () => T): T[];
-}
+type ProtocolReader = ReturnType<typeof protocolReader>;
 
-export function protocolReader(bytes: Buffer): ProtocolReader {
+/** Creates the functions that read the fields of a response one after the other: https://kafka.apache.org/protocol#protocol_types */
+export function protocolReader(bytes: Buffer) {
   let at = 0;
   const view = (length: number) => {
     const end = at + Math.max(0, length);
-    if (end > bytes.length)
-      throw new RangeError(
-        'the response of a Kafka broker ends before its last field: check whether a proxy alters the responses of the brokers',
-      );
+    if (end > bytes.length) throw new RangeError('the response ends before its last field');
     const part = bytes.subarray(at, end);
     at = end;
     return part;
   };
-  const reader: ProtocolReader = {
-    int8: () => bytes.readInt8((at += 1) - 1),
-    int16: () => bytes.readInt16BE((at += 2) - 2),
-    int32: () => bytes.readInt32BE((at += 4) - 4),
-    int64: () => bytes.readBigInt64BE((at += 8) - 8),
-    string: () => {
+  const reader = {
+    int8: (): number => bytes.readInt8((at += 1) - 1),
+    int16: (): number => bytes.readInt16BE((at += 2) - 2),
+    int32: (): number => bytes.readInt32BE((at += 4) - 4),
+    int64: (): bigint => bytes.readBigInt64BE((at += 8) - 8),
+    string: (): string | null => {
       const length = reader.int16();
       return length < 0 ? null : view(length).toString();
     },
-    uvarint: () => {
+    /** Reads an unsigned varint. In versions with tagged fields, lengths and counts are encoded as varints of their value plus one. */
+    uvarint: (): number => {
       let value = 0;
       for (let shift = 0; ; shift += 7) {
         const byte = bytes.readUInt8((at += 1) - 1);
@@ -118,12 +104,13 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
         if (byte < 0x80) return value;
       }
     },
-    compactString: () => {
+    compactString: (): string | null => {
       const length = reader.uvarint() - 1;
       return length < 0 ? null : view(length).toString();
     },
-    bytes: () => view(reader.int32()),
-    array: (one) => {
+    /** Reads a 32-bit length and returns a view of that many bytes; empty if the length is -1. */
+    bytes: (): Buffer => view(reader.int32()),
+    array: <T>(one: () => T): T[] => {
       const items = [];
       for (let left = reader.int32(); left > 0; left--) items.push(one());
       return items;
@@ -186,7 +173,7 @@ export class CallNotSent extends Error {
   override readonly name = 'NotSent';
 }
 
-/** Error of a call that was sent and got no response. The broker may have executed the call. */
+/** Error of a call that was sent and got no response, or none that can be decoded. The broker may have executed the call. */
 export class CallUnanswered extends Error {
   override readonly name = 'NoAnswer';
 }

@@ -88,12 +88,6 @@ export function metadata(topics: readonly string[], withOperations = false): Cal
   );
 }
 
-interface ListedOffset {
-  readonly partition: number;
-  readonly errorCode: number;
-  readonly offset: bigint;
-}
-
 /** Kafka's numbers for the isolation levels `read_uncommitted` and `read_committed`. */
 export const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 
@@ -112,7 +106,7 @@ export function listOffsets(
   topic: string,
   led: readonly PartitionLeader[],
   isolation: Isolation,
-): Call<readonly ListedOffset[]> {
+) {
   const NO_REPLICA = -1;
   const partitions = array(led, ({ partition, leaderEpoch }) => [
     int32(partition),

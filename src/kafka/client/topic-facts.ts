@@ -13,6 +13,7 @@ import {
   noLeaderError,
   partitionError,
   protocolError,
+  responseError,
 } from './protocol-errors.ts';
 import {
   addressesIn,
@@ -167,10 +168,10 @@ async function offsetsIn(
       const answers = await brokers.send(address, listOffsets(time, topic, led, isolation));
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
-        if (!answer)
-          throw new Error(
-            `Kafka's response on the offsets of partition ${partition} of ${topic} lacks this partition: check whether a proxy alters the responses of the brokers`,
-          );
+        if (!answer) {
+          const problem = `lacks partition ${partition} of ${topic}`;
+          throw responseError(address, 'ListOffsets', problem);
+        }
         const { errorCode, offset } = answer;
         if (errorAction(errorCode) !== 'done') throw partitionError(errorCode, topic, partition);
         return [partition, offset] as const;

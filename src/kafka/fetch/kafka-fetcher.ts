@@ -2,7 +2,7 @@
 
 import type { Kafka } from 'kafkajs';
 import type { Isolation, Offsets } from '../log.ts';
-import { endConnection } from '../client/connection.ts';
+import { endConnection, exchangeOf } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
 import type { Cluster, ConnectionPool } from '../client/kafkajs-inner.ts';
 import { ERROR, protocolError } from '../client/protocol-errors.ts';
@@ -76,12 +76,9 @@ export class Fetcher {
       const { connectionPool } = await this.#cluster.findBroker({ nodeId: String(leader) });
       this.#expectOpen();
       this.#usedPools.add(connectionPool);
-      const buffer = fetchBody(this.#topic, offsets, this.#options);
-      const encode = () => Promise.resolve({ buf: buffer, buffer });
-      const { errorCode, partitions } = await connectionPool.send<FetchResponse>({
-        request: { ...FETCH, encode },
-        response: { decode: readFetchResponse, parse: (decoded) => decoded },
-      });
+      const body = fetchBody(this.#topic, offsets, this.#options);
+      const exchange = exchangeOf(FETCH, body, connectionPool, readFetchResponse);
+      const { errorCode, partitions } = await connectionPool.send(exchange);
       if (errorCode !== 0) throw protocolError(errorCode, `Fetch of ${this.#topic}`);
       return partitions;
     });
@@ -118,7 +115,7 @@ export class Fetcher {
 }
 
 /** Number of the Fetch request, and the newest version whose response can't redirect the reader to another replica (KIP-392). */
-const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
+const FETCH = { name: 'Fetch', key: 1, version: 10 } as const;
 
 function fetchBody(topic: string, offsets: Offsets, options: FetcherOptions): Buffer {
   const { isolation = 'committed', waitMs = FETCH_WAIT_MS } = options;
@@ -162,14 +159,7 @@ export interface PartitionResponse {
   readonly records: Buffer;
 }
 
-interface FetchResponse {
-  /** How long the broker asks the client to send no requests, in ms. kafkajs' connection reads this field of a response and waits. */
-  readonly clientSideThrottleTime: number;
-  readonly errorCode: number;
-  readonly partitions: readonly PartitionResponse[];
-}
-
-export function readFetchResponse(bytes: Buffer): FetchResponse {
+export function readFetchResponse(bytes: Buffer) {
   const answer = protocolReader(bytes);
   const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });
   const partition = (): PartitionResponse => {
@@ -178,6 +168,7 @@ export function readFetchResponse(bytes: Buffer): FetchResponse {
     answer.int64(); // log start offset
     return { ...head, ...ends, aborted: answer.array(aborted), records: answer.bytes() };
   };
+  // How long the broker asks the client to send no requests, in ms. kafkajs' connection reads this field of a response and waits.
   const clientSideThrottleTime = answer.int32();
   const errorCode = answer.int16();
   answer.int32(); // fetch session id: sessions are not used

@@ -121,8 +121,7 @@ export class TopicReader {
   }
 
   resume(partition: number): void {
-    this.#paused.delete(partition);
-    this.#loops?.wake();
+    if (this.#paused.delete(partition)) this.#loops?.wake();
   }
 
   /** Stops reading; resolves when the connections are closed. */
@@ -171,7 +170,11 @@ export class TopicReader {
       return { partition, at, messages: [], next: await this.#nextOfEmpty(answer, at, hadRoom) };
     }
     this.#emptyResponses.delete(partition);
-    const content = await readableContent(topic, answer, at, this.#isolation);
+    const content = await readableContent(topic, answer, at, this.#isolation).catch(
+      (error: unknown) => {
+        throw malformed(error, topic, partition, at);
+      },
+    );
     if (!content && hadRoom) throw unreadableBatchError(topic, partition, at);
     return { partition, at, messages: [], next: at, ...content };
   }
@@ -296,7 +299,12 @@ function unreadableBatchError(
   );
 }
 
-function malformed(error: unknown, topic: string, partition: number, offset: number): unknown {
+function malformed(
+  error: unknown,
+  topic: string,
+  partition: number,
+  offset: bigint | number,
+): unknown {
   if (!(error instanceof MalformedBytes)) return error;
   return unreadableBatchError(topic, partition, offset, `can't be read (${error.message})`, error);
 }

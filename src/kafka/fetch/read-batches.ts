@@ -48,7 +48,6 @@ class BatchHandling<R> {
   readonly #queue: BatchQueue;
   /** End offsets by partition. A partition is removed once its messages before the end offset have been handled. */
   readonly #behind: Map<number, bigint>;
-  readonly #paused = new Set<number>();
   /** Emits when the subscription to {@link readBatches} ends. This ends the observable that `handle` returned for the current batch. */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */
@@ -91,18 +90,13 @@ class BatchHandling<R> {
   #put(batch: PartitionBatch): void {
     const { partition } = batch;
     this.#queue.put(batch);
-    if (this.#isFull(partition) && !this.#paused.has(partition)) {
-      this.#paused.add(partition);
-      this.#reader.pause(partition);
-    }
+    if (this.#isFull(partition)) this.#reader.pause(partition);
     this.#goOn();
   }
 
   #take(): PartitionBatch | undefined {
     const batch = this.#queue.take();
-    if (batch && !this.#isFull(batch.partition) && this.#paused.delete(batch.partition)) {
-      this.#reader.resume(batch.partition);
-    }
+    if (batch && !this.#isFull(batch.partition)) this.#reader.resume(batch.partition);
     return batch;
   }
 

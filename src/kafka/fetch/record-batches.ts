@@ -1,7 +1,6 @@
 // Decodes record batches, in the format of Kafka's log, and the messages in them.
 
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
-import { CellarstreamError } from '../../core/errors.ts';
 import { decompress, MalformedBytes } from './codecs.ts';
 
 interface RecordBatch {
@@ -57,18 +56,16 @@ const CONTROL = 0x20;
 const ABORT = 0;
 
 /**
- * Decodes the headers of batches. A last batch that the broker has truncated is left out. @throws CellarstreamError `KAFKA_REFUSED` if a
- * batch has a format from before Kafka 0.11.
+ * Decodes the headers of batches. A last batch that the broker has truncated is left out.
+ *
+ * @throws MalformedBytes if a batch has a format from before Kafka 0.11.
  */
 export function recordBatches(bytes: Buffer): RecordBatch[] {
   const batches: RecordBatch[] = [];
   let at = 0;
   while (bytes.length - at > MAGIC_AT) {
     if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
-      throw new CellarstreamError(
-        'KAFKA_REFUSED',
-        "the topic that is being read holds messages in a format from before Kafka 0.11, which can't be read: copy its messages to a new topic",
-      );
+      throw new MalformedBytes('its format is from before Kafka 0.11');
     }
     const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
     if (end > bytes.length || end < at + RECORDS_AT) break;
@@ -171,21 +168,16 @@ function headersOf(fields: FieldReader): IHeaders {
   return headers;
 }
 
-interface FieldReader {
-  at: number;
-  varint(): number;
-  /** Reads a length and that many bytes after it; returns the bytes, or null if the length is -1. */
-  bytes(): Buffer | null;
-}
+type FieldReader = ReturnType<typeof fieldReader>;
 
-function fieldReader(buffer: Buffer): FieldReader {
+function fieldReader(buffer: Buffer) {
   const expectIn = (end: number) => {
     if (end > buffer.length) throw new MalformedBytes('a record ends before its fields do');
   };
-  const fields: FieldReader = {
+  const fields = {
     at: 0,
     // Exact up to 2^53, which no timestamp or length reaches.
-    varint: () => {
+    varint: (): number => {
       let value = 0;
       let scale = 1;
       let byte: number;
@@ -197,7 +189,8 @@ function fieldReader(buffer: Buffer): FieldReader {
       } while (byte & 0x80);
       return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
     },
-    bytes: () => {
+    /** Reads a length and that many bytes after it; returns the bytes, or null if the length is -1. */
+    bytes: (): Buffer | null => {
       const length = fields.varint();
       if (length < 0) return null;
       const end = fields.at + length;

@@ -120,7 +120,7 @@ export class TaskCheckpoint {
     const cursor: Cursor = { ...reached, live: liveKeysText(live, reached) };
     const text = JSON.stringify(cursor);
     const saved: Message = { topic: names.cursorTopic, key: names.task, value: Buffer.from(text) };
-    const ends = await asUnknownOutcome(() => this.#sink.commit([...messages, saved], 'committed'));
+    const ends = await asUnknownOutcome(() => this.#sink.commit([...messages, saved]));
     const written = ends.get(names.topic) ?? new Map<number, bigint>();
     await this.#expectSameTopic(written, messages);
     // Consumers follow the messages but no cursors. Images are stored while the messages become visible.

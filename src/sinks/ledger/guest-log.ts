@@ -2,7 +2,7 @@
 
 import type { Kafka } from 'kafkajs';
 import { lastValueFrom, Subject, throwError, timeout } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { PriorEntries } from './kafka-ledger.ts';
 import {
   entryOf,
@@ -74,13 +74,9 @@ export function guestLog(options: GuestLogOptions): GuestLog {
         return [];
       },
     );
-    const fail = () => throwError(() => unreadError(topic));
-    const late = timeout<never, Observable<never>>({
-      each: READ_TIMEOUT_MS,
-      scheduler,
-      with: fail,
-    });
-    await lastValueFrom(batches$.pipe(late), { defaultValue: undefined });
+    const failed$ = throwError(() => unreadError(topic));
+    const read$ = batches$.pipe(timeout({ each: READ_TIMEOUT_MS, scheduler, with: () => failed$ }));
+    await lastValueFrom(read$, { defaultValue: undefined });
     return found;
   };
   const isEntry = (one: LogMessage, text: string) =>

@@ -212,7 +212,7 @@ class OwnerLog implements AccountLog {
       const message = { topic, key, value: Buffer.from(text) };
       const tombstones = this.#expired.map((each) => ({ topic, key: each, value: null }));
       const messages = [message, ...beside, ...tombstones];
-      const ends = await asUnknownOutcome(() => sink.commit(messages, 'committed'));
+      const ends = await asUnknownOutcome(() => sink.commit(messages));
       this.#expired = [];
       // A broker that detects a batch as a duplicate does not report its offset.
       const end = ends.get(topic)?.get(0) ?? (await this.#logEnds(sink)).high;

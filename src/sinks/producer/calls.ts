@@ -1,6 +1,5 @@
 // Requests of a producer, in versions whose responses contain all that a producer needs.
 
-import type { Call } from '../../kafka/client/protocol.ts';
 import {
   array,
   compactString,
@@ -21,10 +20,6 @@ import type { ProducerIdentity } from '../sink.ts';
  */
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 
-interface ErrorResponse {
-  readonly errorCode: number;
-}
-
 /**
  * Creates an InitProducerId request. The result depends on `own`:
  *
@@ -38,13 +33,15 @@ export function initProducerId(
   transactionalId: string | null,
   transactionTimeoutMs: number,
   own: ProducerIdentity,
-): Call<ProducerIdentity & ErrorResponse> {
+) {
   return createCall(
     'InitProducerId',
     [compactString(transactionalId), int32(transactionTimeoutMs), identity(own), NO_TAGS],
-    (answer) => {
-      return { errorCode: answer.int16(), producerId: answer.int64(), epoch: answer.int16() };
-    },
+    (answer) => ({
+      errorCode: answer.int16(),
+      producerId: answer.int64(),
+      epoch: answer.int16(),
+    }),
   );
 }
 
@@ -52,7 +49,7 @@ export function addPartitionsToTxn(
   transactionalId: string,
   own: ProducerIdentity,
   topics: readonly OfTopic<number>[],
-): Call<readonly OfTopic<ErrorResponse & { readonly partition: number }>[]> {
+) {
   const added = array(topics, ({ topic, partitions }) => [string(topic), array(partitions, int32)]);
   return createCall(
     'AddPartitionsToTxn',
@@ -65,18 +62,16 @@ export function addPartitionsToTxn(
   );
 }
 
-interface Produced extends ErrorResponse {
-  readonly partition: number;
-  /** Offset of the batch's first message; -1 if the partition leader does not report it. */
-  readonly baseOffset: bigint;
-}
-
+/**
+ * Creates a Produce request. In the response, `baseOffset` is the offset of a batch's first message; -1 if the partition leader does not
+ * report it.
+ */
 export function produce(
   transactionalId: string | null,
   /** Longest time that a partition leader may wait until all in-sync replicas have the batches, in ms. */
   timeoutMs: number,
   topics: readonly OfTopic<{ readonly partition: number; readonly batch: Buffer }>[],
-): Call<readonly OfTopic<Produced>[]> {
+) {
   const ALL_IN_SYNC = -1;
   return createCall(
     'Produce',
@@ -114,7 +109,7 @@ export function endTxn(
   transactionalId: string,
   own: ProducerIdentity,
   outcome: 'commit' | 'abort',
-): Call<ErrorResponse> {
+) {
   return createCall(
     'EndTxn',
     [string(transactionalId), identity(own), int8(outcome === 'commit' ? 1 : 0)],
@@ -126,9 +121,7 @@ export function endTxn(
  * Creates a DescribeTransactions request. In the response, `state` is `PrepareCommit` while the markers of a committed transaction are
  * being written.
  */
-export function describeTransaction(
-  transactionalId: string,
-): Call<ErrorResponse & { readonly state: string }> {
+export function describeTransaction(transactionalId: string) {
   const ONE = 1;
   return createCall(
     'DescribeTransactions',

@@ -8,7 +8,12 @@ import { nameOf, CallUnanswered, CallNotSent } from '../../kafka/client/protocol
 import type { Address } from '../../kafka/client/protocol.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
-import { errorAction, noLeaderError, partitionError } from '../../kafka/client/protocol-errors.ts';
+import {
+  errorAction,
+  noLeaderError,
+  partitionError,
+  responseError,
+} from '../../kafka/client/protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
 
 interface DeliveryOptions {
@@ -33,7 +38,7 @@ export interface Delivered {
 
 interface DeliveryResult {
   readonly delivered: readonly Delivered[];
-  /** Whether a request got no response. If so, a late copy of the request may still reach the broker. */
+  /** Whether a request got no response, or none for a batch. If so, a late copy of the request may still reach the broker. */
   readonly lateCopyPossible: boolean;
 }
 
@@ -159,11 +164,12 @@ class Delivery {
       const response = answer
         .find((of) => of.topic === topic)
         ?.partitions.find((of) => of.partition === partition);
-      if (!response)
-        throw new Error(
-          `Kafka's response to messages for partition ${partition} of ${topic} lacks this partition: check whether a proxy alters the responses of the brokers`,
-        );
-      this.#conclude(each, response.errorCode, response.baseOffset);
+      if (response) this.#conclude(each, response.errorCode, response.baseOffset);
+      else {
+        const problem = `lacks partition ${partition} of ${topic}`;
+        this.#lateCopyPossible = true;
+        this.#fail([each], responseError(address, 'Produce', problem), true);
+      }
     }
   }
 

@@ -9,7 +9,7 @@ import { Patience } from '../../kafka/client/patience.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
 import type { OfTopic } from '../../kafka/client/topic-calls.ts';
 import type { Isolation, TopicBounds } from '../../kafka/log.ts';
-import type { CommitEnds, CommitUntil, FencedSink, Message, ProducerIdentity } from '../sink.ts';
+import type { CommitEnds, FencedSink, Message, ProducerIdentity } from '../sink.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,
@@ -77,7 +77,6 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
  * 2. The partitions are added to the transaction.
  * 3. The batches are delivered. If this phase or an earlier one fails, the transaction is aborted.
  * 4. The transaction is committed.
- * 5. Unless `until` is `committed`, the producer waits until readers can see the messages.
  */
 class KafkaProducer implements FencedSink {
   readonly #options: KafkaProducerOptions;
@@ -118,7 +117,7 @@ class KafkaProducer implements FencedSink {
     }
   }
 
-  async commit(messages: readonly Message[], until: CommitUntil = 'visible'): Promise<CommitEnds> {
+  async commit(messages: readonly Message[]): Promise<CommitEnds> {
     if (this.#isDone) throw new Error('this producer has failed, or was closed: open another one');
     if (messages.length === 0) return new Map();
     let isDelivered = false;
@@ -126,7 +125,6 @@ class KafkaProducer implements FencedSink {
       const delivered = await this.#deliver(messages);
       isDelivered = true;
       await this.#end('commit', this.#patience('commit'));
-      if (until === 'visible') await this.awaitVisible();
       return commitEnds(delivered);
     } catch (error) {
       this.#isDone = true;

@@ -285,11 +285,11 @@ const SLICES = 8;
 
 const TABLES: readonly Int32Array[] = tables();
 
-/** Returns the CRC-32C checksum of bytes, as an unsigned number. @param seed Checksum of the bytes that precede these. */
-export function crc32c(bytes: Uint8Array, seed = 0): number {
+/** Returns the CRC-32C checksum of bytes, as an unsigned number. */
+export function crc32c(bytes: Uint8Array): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as Tables;
   const whole = bytes.length - (bytes.length % SLICES);
-  let crc = ~seed;
+  let crc = ~0;
   let at = 0;
   for (; at < whole; at += SLICES) {
     crc ^= bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);

@@ -1,8 +1,11 @@
 // The signals topic: read from its beginning, by one subscriber or by many over a shared reader; and written to.
 
 import {
+  concat,
+  concatMap,
   firstValueFrom,
   map,
+  merge,
   mergeMap,
   Observable,
   race,
@@ -11,6 +14,7 @@ import {
   from,
   ReplaySubject,
   share,
+  Subject,
   switchMap,
   take,
   tap,
@@ -143,30 +147,17 @@ export function sharedSignals(topic: SignalTopic): SignalTopic {
   }).pipe(share());
 
   const follow = (options: Parameters<SignalTopic['read']>[0]) =>
-    new Observable<SignalBatch>((subscriber) => {
-      /** Batches of the shared reader that arrive during this subscriber's own read; undefined once that read is complete. */
-      let waiting: SignalBatch[] | undefined = [];
-      const failed = (error: unknown) => subscriber.error(error);
-      subscriber.add(
-        live$.subscribe({
-          next: (batch) => (waiting ? void waiting.push(batch) : subscriber.next(batch)),
-          error: failed,
-        }),
-      );
-      const before$ = begun$.pipe(
+    defer(() => {
+      /** Completes when this subscriber has read the existing messages. Batches of the shared reader wait for that. */
+      const caughtUp$ = new Subject<never>();
+      const new$ = live$.pipe(concatMap((batch) => concat(caughtUp$, [batch])));
+      // Deferred, because subscribing to `live$` may replace `begun$`.
+      const existing$ = defer(() => begun$).pipe(
         take(1),
         switchMap(() => topic.read({ ...options, follow: false })),
+        tap({ complete: () => caughtUp$.complete() }),
       );
-      subscriber.add(
-        before$.subscribe({
-          next: (batch) => subscriber.next(batch),
-          error: failed,
-          complete: () => {
-            for (const batch of waiting ?? []) subscriber.next(batch);
-            waiting = undefined;
-          },
-        }),
-      );
+      return merge(new$, existing$);
     });
   return {
     ...topic,

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { describeError } from '../../../src/core/errors.ts';
+import { withBrokers } from '../../../src/kafka/client/brokers.ts';
+import { metadata } from '../../../src/kafka/client/topic-calls.ts';
 import {
   existing,
   offsetsSince,
@@ -45,6 +48,31 @@ describe('what brokers know of topics', () => {
     await expect.poll(() => cluster.of('Metadata').length).toBeGreaterThan(2);
     cluster.lead(TOPIC, 0, 1);
     expect((await bounds).size).toBe(PARTITIONS);
+  });
+
+  it('is asked again where an answer makes no sense', async () => {
+    const cluster = await startCluster();
+    cluster.fault({ api: 'Metadata', deed: { bytes: Buffer.alloc(9) } });
+    cluster.fault({ api: 'ListOffsets', deed: { bytes: Buffer.alloc(5) } });
+    expect((await topicBounds({ kafka: kafkaOf(cluster) }, TOPIC)).size).toBe(PARTITIONS);
+  });
+
+  it('is asked again where an answer says nothing of a partition', async () => {
+    const cluster = await startCluster();
+    cluster.fault({ api: 'ListOffsets', times: 2, deed: { answer: { topics: [] } } });
+    expect((await topicBounds({ kafka: kafkaOf(cluster) }, TOPIC)).size).toBe(PARTITIONS);
+  });
+
+  it('is not known where no answer makes sense: who has answered what is said', async () => {
+    const cluster = await startCluster();
+    cluster.fault({ api: 'Metadata', times: Infinity, deed: { bytes: Buffer.alloc(9) } });
+    const error = await withBrokers({ kafka: kafkaOf(cluster) }, { ms: 100 }, (brokers) =>
+      brokers.sendToAny(metadata([TOPIC])),
+    ).catch((cause: unknown) => cause);
+    expect(error).toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+    expect(describeError(error)).toContain(
+      `check whether a proxy alters the responses of the brokers): the response of ${cluster.brokers[0]} to Metadata can't be decoded`,
+    );
   });
 
   it('is that a topic is not there, at once', async () => {

@@ -182,6 +182,17 @@ describe('TopicReader', () => {
     await reader.close();
   });
 
+  it('says where a batch is whose format is older than Kafka 0.11', async () => {
+    const reader = open();
+    const bytes = batchBytes({ records: [{ offset: 10 }], magic: 1 });
+    (await nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
+    const message = expect.stringMatching(
+      /batch at offset 10 of partition 0 of wine\.orders can't be read \(its format is from before Kafka 0\.11\)/,
+    ) as string;
+    await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
+    await reader.close();
+  });
+
   it('says that it can not read what is no batch, and does not pass it', async () => {
     const reader = open();
     const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);
@@ -323,6 +334,7 @@ describe('TopicReader', () => {
     const old = await nextFetch();
     cluster.lead(TOPIC, 0, 1);
     outdateMetadata();
+    reader.pause(0);
     reader.resume(0); // looks who leads
     // The other partition may be asked for again, before or after.
     const fetchOf = async (place: string) => {
@@ -418,6 +430,20 @@ describe('TopicReader', () => {
     (await nextFetch()).hangUp();
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
     await reader.close();
+  });
+
+  it('takes an answer that makes no sense for an outage, and says who has answered', async () => {
+    const reader = open();
+    (await nextFetch()).garble();
+    expect((await nextFetch()).asked).toEqual(['0:10', '1:5']);
+    await reader.close();
+    const impatient = open({ retriesOutages: false });
+    (await nextFetch()).garble();
+    await expect(impatient.done).rejects.toMatchObject({
+      code: 'KAFKA_UNREACHABLE',
+      cause: { message: `the response of ${cluster.brokers[0]} to Fetch can't be decoded` },
+    });
+    await impatient.close();
   });
 
   it('ends with an error where Kafka was never there, patient or not', async () => {

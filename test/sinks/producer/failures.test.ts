@@ -49,17 +49,6 @@ describe('a transaction that can not be committed', () => {
     await expect(sink.commit(messages('3'))).rejects.toThrow(/open another one/);
   });
 
-  it('is aborted where an answer says nothing of a partition', async () => {
-    const cluster = await startCluster();
-    const sink = await openOn(cluster);
-    cluster.fault({ api: 'Produce', deed: { omit: 3 } });
-    await expect(sink.commit(messages('1'))).rejects.toThrow(
-      /partition 3 of orders lacks this partition/,
-    );
-    expect(outcomes(cluster)).toEqual(['abort']);
-    expect(committed(cluster)).toEqual(each());
-  });
-
   it('is not aborted before every leader has answered: what was sent goes on behind no abort', async () => {
     const cluster = await startCluster({ brokers: 2 });
     const sink = await openOn(cluster);

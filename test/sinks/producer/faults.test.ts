@@ -114,6 +114,17 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
     expect(ends.has(TOPIC)).toBe(false); // one end is not known
   });
 
+  it('a batch that the answer says nothing of is there once', async () => {
+    const cluster = await startCluster();
+    const sink = await openOn(cluster);
+    cluster.fault({ api: 'Produce', deed: { omit: 3 } });
+    const ends = await sink.commit(messages('1'));
+    expect(committed(cluster)).toEqual(each('1'));
+    expect(cluster.written(TOPIC, 3).length).toBe(1);
+    expect(ends.get(TOPIC)?.get(3)).toBe(2n);
+    expect(batchesSent(cluster).map(({ length }) => length)).toEqual([1, 1, 1, 2, 1, 1]);
+  });
+
   it('a broker that does not answer is asked again by another connection', async () => {
     const cluster = await startCluster();
     const sink = await openOn(cluster, { answerWithinMs: SHORT_MS });

@@ -12,6 +12,8 @@ export type Deed =
   | { readonly refuse: number; readonly partition?: number; readonly topic?: string }
   | { readonly omit: number }
   | { readonly answer: Answers[Api] }
+  /** The part of the answer after the correlation id. */
+  | { readonly bytes: Buffer }
   | 'lose request'
   | 'lose answer'
   | 'hang up before'

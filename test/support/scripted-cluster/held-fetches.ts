@@ -12,6 +12,8 @@ export interface HeldFetch {
   /** How long the broker is to wait for something new, ms. */
   readonly waitMs: number;
   answer(...partitions: readonly ScriptedPartition[]): void;
+  /** The answer makes no sense. */
+  garble(): void;
   /** The connection breaks. */
   hangUp(): void;
 }
@@ -39,6 +41,7 @@ export function holdFetches(cluster: ScriptedCluster): () => Promise<HeldFetch> 
           decide({
             answer: { errorCode: 0, topics: [{ topic, partitions: answers.map(completed) }] },
           }),
+        garble: () => decide({ bytes: Buffer.alloc(5) }),
         hangUp: () => decide('hang up before'),
       };
       const first = waiting.shift();

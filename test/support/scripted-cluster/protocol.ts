@@ -250,9 +250,13 @@ export interface Answers {
 
 /** An answer with its length. */
 export function writeAnswer<A extends Api>(request: Request<A>, answer: Answers[A]): Buffer {
-  const body = WRITERS[request.api](answer, request.version);
-  const content = new Encoder().writeInt32(request.correlationId).writeEncoder(body).buffer;
-  return new Encoder().writeBytes(content).buffer;
+  return writeBytes(request, WRITERS[request.api](answer, request.version).buffer);
+}
+
+/** An answer whose body is `bytes`, whatever they say, with its length. */
+export function writeBytes({ correlationId }: Request, bytes: Buffer): Buffer {
+  const head = new Encoder().writeInt32(correlationId).buffer;
+  return new Encoder().writeBytes(Buffer.concat([head, bytes])).buffer;
 }
 
 /** Puts into an answer to Metadata for how long nothing more is read, ms. */
