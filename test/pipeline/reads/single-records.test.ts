@@ -99,6 +99,22 @@ describe('SingleRecords', () => {
     expect(await asked(refusing, all, 'x').result).toBe(notFound);
   });
 
+  it('believe an empty answer for a key with special characters only while such a record is found', async () => {
+    const there = new Set(['c', 'a,b']);
+    const api = (key: string) => of(there.has(key) ? answer(1) : answer());
+    const splitting = (key: string) => (key.includes(',') ? of(answer()) : api(key));
+    for (const [key, seen, witness] of [
+      ['x', [], undefined],
+      ['x,y', [...there], 'a,b'],
+    ] as const) {
+      const { result, numbers } = asked(api, seen, key);
+      expect(await result).toMatchObject({ data: [] });
+      expect(numbers).toEqual([key, ...(witness === undefined ? [] : [witness])]);
+    }
+    expect(await asked(splitting, [...there], 'x,y').result).toBeUndefined();
+    expect(await asked(api, ['c'], 'x,y').result).toBeUndefined();
+  });
+
   it.each([
     ['everything is answered so', () => of(notFound), ['9']],
     ['nothing is known to be there', () => of(notFound), []],
