@@ -35,8 +35,8 @@ export interface SingleRecordsOptions {
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
   /**
-   * Witnesses: keys of existing records, one for each set of special characters ({@link specialCharacters}). A request for a witness
-   * verifies a response without a record for another key with the same special characters.
+   * Witnesses: keys of existing records, one for each result of {@link specialCharacters}. A request for a witness verifies a response
+   * without a record for another key with the same special characters.
    */
   readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
@@ -146,12 +146,12 @@ export class SingleRecords {
 const MAX_WITNESSES = 100;
 
 /**
- * Returns the characters of a key other than ASCII letters, digits, `-` and `_`, each once, sorted. Every character outside ASCII counts as
- * `é`.
+ * Returns the sequences of characters in a key other than ASCII letters, digits, `-` and `_`, each once, sorted. Characters outside ASCII
+ * count as one `é`. Sequences and not single characters, because a proxy that decodes `%2F` may also merge `//` and resolve `/../`.
  */
 function specialCharacters(key: string): string {
-  const special = key.match(/[^\w-]/g) ?? [];
-  return [...new Set(special.map((each) => (each > '\x7f' ? 'é' : each)))].sort().join('');
+  const sequences = key.replaceAll(/\P{ASCII}+/gu, 'é').match(/[^\w-]+/g) ?? [];
+  return [...new Set(sequences)].sort().join('a');
 }
 
 function textOf(bytes: Uint8Array, from: number, to: number): string {

@@ -90,6 +90,7 @@ describe('SingleRecords', () => {
       ['ö', 'é'],
       ['x z', undefined],
       ['../x', undefined],
+      ['x//y', undefined],
     ] as const) {
       const { result, numbers } = asked(api, all, key);
       expect(await result).toBe(witness && notFound);
