@@ -375,18 +375,13 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
   return page ? texts.every((text) => known.has(text)) : known.has(rest);
 }
 
-const NO_SUCH_RECORD = {
-  records: new PageRecords([]),
-  total: 0,
-  hasNext: false,
-  notFound: true,
-} as const;
-
 const EMPTY_PAGE = {
   records: new PageRecords([]),
   total: undefined,
   hasNext: false,
 } as const;
+
+const NO_SUCH_RECORD = { ...EMPTY_PAGE, total: 0, notFound: true } as const;
 
 /** Returns the response to the request for a total as a page without records. Throws `API_ANSWER` if it has no number. */
 function totalPage({ text }: RawPage, layout: ResponseLayout, url: URL): DecodedPage {
