@@ -148,11 +148,11 @@ export class SingleRecords {
 const MAX_WITNESSES = 100;
 
 /**
- * Returns the sequences of characters in a key other than ASCII letters, digits, `-` and `_`, each once, sorted. Characters outside ASCII
- * count as one `é`. Sequences and not single characters, because a proxy that decodes `%2F` may also merge `//` and resolve `/../`.
+ * Returns the sequences of characters in a key other than ASCII letters, digits, `-` and `_`, each once, sorted. A sequence outside ASCII
+ * counts as `é`. Sequences and not single characters, because a proxy that decodes `%2F` may also merge `//` and resolve `/../`.
  */
 function specialCharacters(key: string): string {
-  const sequences = key.replaceAll(/\P{ASCII}+/gu, 'é').match(/[^\w-]+/g) ?? [];
+  const sequences = key.replaceAll(/\P{ASCII}+/gu, 'é').match(/é|[^\wé-]+/g) ?? [];
   return [...new Set(sequences)].sort().join('a');
 }
 
