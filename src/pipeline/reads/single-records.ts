@@ -25,17 +25,18 @@ export interface SingleRecordsOptions {
 }
 
 /**
- * Requests single records of a list, and decides whether a 404 proves that the record does not exist. A gateway may send a 404 too, and so
- * may a server that does not accept a character of the key, such as an encoded `/`.
+ * Requests single records of a list, and decides whether a response without a record proves that the record does not exist. A gateway may
+ * send a 404 too, and so may a server that does not accept a character of the key, such as an encoded `/`. A server that searches for the
+ * key may read its special characters in another way, such as `a,b` as two keys, and find nothing.
  *
- * Therefore a 404 counts only if, right after it, the API returns a record that is known to exist and whose key has the same special
- * characters.
+ * Therefore a 404, and an empty response for a key with special characters, count only if, right after it, the API returns a record that is
+ * known to exist and whose key has the same special characters.
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
   /**
-   * Witnesses: keys of existing records, one for each set of special characters ({@link specialCharacters}). A request for a witness
-   * verifies a 404 for another key with the same special characters.
+   * Witnesses: keys of existing records, one for each result of {@link specialCharacters}. A request for a witness verifies a response
+   * without a record for another key with the same special characters.
    */
   readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
@@ -68,7 +69,9 @@ export class SingleRecords {
     );
   }
 
-  /** Remembers keys of existing records, with which 404s for other keys are verified. To be called with the records of each response. */
+  /**
+   * Remembers keys of existing records, with which responses without a record are verified. To be called with the records of each response.
+   */
   observe(records: PageRecords): void {
     const { one } = this.#options;
     if (one === undefined) return;
@@ -93,7 +96,8 @@ export class SingleRecords {
 
   #confirmed(answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> {
     const { settle, onRefused } = this.#options;
-    if (!recordsOf(answer).isReadable) {
+    const { length, isReadable } = recordsOf(answer);
+    if (!isReadable) {
       settle(answer.span);
       onRefused(
         new CellarstreamError(
@@ -103,7 +107,8 @@ export class SingleRecords {
       );
       return of(undefined);
     }
-    if (!answer.notFound) return of(answer);
+    const isCertain = length > 0 || (!answer.notFound && specialCharacters(key) === '');
+    if (isCertain) return of(answer);
     return this.#findsWitness(key, limit).pipe(
       map((isFound) => {
         if (!isFound) settle(answer.span);
@@ -123,10 +128,12 @@ export class SingleRecords {
     return request({ key: witness }, limit).pipe(
       map((found) => {
         settle(found.span);
-        const { length, isReadable } = recordsOf(found);
-        return length > 0 && isReadable;
+        // A server that drops a part of each key, such as `.2` of `1.2`, may return the record with the rest of it.
+        return recordsOf(found)
+          .all()
+          .some((record) => record.key === witness);
       }),
-      // If this request is refused, the 404 for `key` stays unverified.
+      // If this request is refused, the response for `key` stays unverified.
       catchError((error: unknown) =>
         isResourceError(error) ? of(false) : throwError(() => error),
       ),
@@ -134,16 +141,19 @@ export class SingleRecords {
   }
 }
 
-/** Maximum number of witnesses (existing records whose requests verify a 404). If it is too small, some deletions remain unverified. */
+/**
+ * Maximum number of witnesses (existing records whose requests verify a response without a record). If it is too small, some deletions
+ * remain unverified.
+ */
 const MAX_WITNESSES = 100;
 
 /**
- * Returns the characters of a key other than ASCII letters, digits, `-` and `_`, each once, sorted. Every character outside ASCII counts as
- * `é`.
+ * Returns the sequences of characters in a key other than ASCII letters, digits, `-` and `_`, each once, sorted. A sequence outside ASCII
+ * counts as `é`. Sequences and not single characters, because a proxy that decodes `%2F` may also merge `//` and resolve `/../`.
  */
 function specialCharacters(key: string): string {
-  const special = key.match(/[^\w-]/g) ?? [];
-  return [...new Set(special.map((each) => (each > '\x7f' ? 'é' : each)))].sort().join('');
+  const sequences = key.replaceAll(/\P{ASCII}+/gu, 'é').match(/é|[^\wé-]+/g) ?? [];
+  return [...new Set(sequences)].sort().join('a');
 }
 
 function textOf(bytes: Uint8Array, from: number, to: number): string {

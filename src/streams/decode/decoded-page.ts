@@ -1,6 +1,5 @@
 // Decodes the body of a response into a page: element by element, yielding between steps, and around elements that are not JSON.
 
-import { hash } from 'node:crypto';
 import { timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
@@ -11,7 +10,7 @@ import { inSteps, waitFor } from '../flow/steps.ts';
 import type { Steps } from '../flow/steps.ts';
 import { Body } from '../http/body.ts';
 import type { ListQuery, RawPage } from '../http/page-request.ts';
-import { PageRecord } from '../records/page-record.ts';
+import { PageRecord, payloadDigest } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 import type { ResponseLayout } from './response-layout.ts';
@@ -210,7 +209,7 @@ export class UnreadableTexts {
   #size = 0;
 
   has(text: Buffer): boolean {
-    return this.#digests.get(text.length)?.has(digestOf(text)) ?? false;
+    return this.#digests.get(text.length)?.has(payloadDigest(text)) ?? false;
   }
 
   add(text: Buffer): void {
@@ -221,7 +220,7 @@ export class UnreadableTexts {
     }
     this.#size += 1;
     const digests = this.#digests.get(text.length) ?? new Set();
-    this.#digests.set(text.length, digests.add(digestOf(text)));
+    this.#digests.set(text.length, digests.add(payloadDigest(text)));
   }
 
   /**
@@ -237,8 +236,6 @@ export class UnreadableTexts {
     return endOfValue(page, at);
   }
 }
-
-const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /** Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. */
 export function stepwise<T>(

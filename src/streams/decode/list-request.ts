@@ -30,7 +30,7 @@ import { PageRecords } from '../records/page-records.ts';
 import { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
-import { BrokenPageReader, isBroken } from './broken-pages.ts';
+import { isBroken, readBrokenPage } from './broken-pages.ts';
 import type { BrokenResponse, BrokenPage } from './broken-pages.ts';
 import { DatedPatience } from './dated-patience.ts';
 import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './decoded-page.ts';
@@ -287,7 +287,7 @@ class PageReader {
     return defer(() => this.#request(query, limit, TRIES, patience)).pipe(
       switchMap((answer) =>
         isBroken(answer)
-          ? new BrokenPageReader({ url, request, texts, clock, hasParts }, query).read(answer)
+          ? readBrokenPage({ url, request, texts, clock, hasParts }, query, answer)
           : of(answer),
       ),
       backoff({ ...this.#retrying, firstMs: AROUND_AGAIN_MS }),
@@ -375,18 +375,13 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
   return page ? texts.every((text) => known.has(text)) : known.has(rest);
 }
 
-const NO_SUCH_RECORD = {
-  records: new PageRecords([]),
-  total: 0,
-  hasNext: false,
-  notFound: true,
-} as const;
-
 const EMPTY_PAGE = {
   records: new PageRecords([]),
   total: undefined,
   hasNext: false,
 } as const;
+
+const NO_SUCH_RECORD = { ...EMPTY_PAGE, total: 0, notFound: true } as const;
 
 /** Returns the response to the request for a total as a page without records. Throws `API_ANSWER` if it has no number. */
 function totalPage({ text }: RawPage, layout: ResponseLayout, url: URL): DecodedPage {

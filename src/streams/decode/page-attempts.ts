@@ -21,10 +21,10 @@ export class PageFailure extends Error {
   }
 }
 
-/** HTTP statuses, besides 5xx, with which servers respond if a page is too large, misaligned, or beyond the end of the list. */
-const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
 /** HTTP statuses that mean a refusal: the same request would get the same status again. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
+/** HTTP statuses, besides 5xx, with which servers respond if a page is too large, misaligned, or beyond the end of the list. */
+const STATUSES: ReadonlySet<number> = new Set([...REFUSALS, 404, 408]);
 
 /**
  * Whether an error may depend on the requested page. An outage causes the same errors; only a request for another page shows the

@@ -41,38 +41,33 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
 /** Declared charsets whose bodies are treated as UTF-8. A body that is declared as ASCII but contains non-ASCII bytes is usually UTF-8. */
 const AS_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
-interface WideCharset {
-  readonly name: 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
-  readonly mark: number;
-}
+type WideCharset = 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
 
 /** Recognises UTF-32 and UTF-16 by their byte order mark, or by the zero bytes in the first characters (RFC 4627, section 3). */
 function wideCharset(body: Buffer): WideCharset | undefined {
-  if (startsWith(body, 0xff, 0xfe, 0, 0)) return { name: 'utf-32le', mark: 4 };
-  if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
-  if (startsWith(body, 0xff, 0xfe)) return { name: 'utf-16le', mark: 2 };
-  if (startsWith(body, 0xfe, 0xff)) return { name: 'utf-16be', mark: 2 };
+  if (startsWith(body, 0xff, 0xfe, 0, 0)) return 'utf-32le';
+  if (startsWith(body, 0, 0, 0xfe, 0xff)) return 'utf-32be';
+  if (startsWith(body, 0xff, 0xfe)) return 'utf-16le';
+  if (startsWith(body, 0xfe, 0xff)) return 'utf-16be';
   if (body.length < 2 || (body[0] !== 0 && body[1] !== 0)) return undefined;
-  if (startsWith(body, 0, 0)) {
-    return body[2] === 0 && body[3] !== 0 ? { name: 'utf-32be', mark: 0 } : undefined;
-  }
-  if (body[0] === 0) return { name: 'utf-16be', mark: 0 };
-  return { name: body[2] === 0 && body[3] === 0 ? 'utf-32le' : 'utf-16le', mark: 0 };
+  if (startsWith(body, 0, 0)) return body[2] === 0 && body[3] !== 0 ? 'utf-32be' : undefined;
+  if (body[0] === 0) return 'utf-16be';
+  return body[2] === 0 && body[3] === 0 ? 'utf-32le' : 'utf-16le';
 }
 
-function wideText(body: Buffer, { name, mark }: WideCharset): string {
-  const text = body.subarray(mark);
-  if (name === 'utf-16le' || name === 'utf-16be') {
-    return decode(new TextDecoder(name, { fatal: true }), text);
+/** Decodes UTF-16 or UTF-32, without a byte order mark. */
+function wideText(body: Buffer, charset: WideCharset): string {
+  if (charset === 'utf-16le' || charset === 'utf-16be') {
+    return decode(new TextDecoder(charset, { fatal: true }), body);
   }
-  if (text.length % 4 !== 0) throw invalid(name);
+  if (body.length % 4 !== 0) throw invalid(charset);
   const points: string[] = [];
-  for (let at = 0; at < text.length; at += 4) {
-    const point = name === 'utf-32le' ? text.readUInt32LE(at) : text.readUInt32BE(at);
-    if (point > 0x10_ffff || (point >= 0xd800 && point < 0xe000)) throw invalid(name);
+  for (let at = 0; at < body.length; at += 4) {
+    const point = charset === 'utf-32le' ? body.readUInt32LE(at) : body.readUInt32BE(at);
+    if (point > 0x10_ffff || (point >= 0xd800 && point < 0xe000)) throw invalid(charset);
     points.push(String.fromCodePoint(point));
   }
-  return points.join('');
+  return points.join('').replace(/^\u{feff}/u, '');
 }
 
 function decoderOf(charset: string): TextDecoder | undefined {

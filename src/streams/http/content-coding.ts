@@ -70,14 +70,13 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/** Decompresses gzip. If zlib refuses the bytes after one or more complete gzip members, the content of these members is returned. */
+/** Decompresses gzip. If zlib refuses the bytes after the last gzip member, the content of the members is returned. */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
   } catch (error) {
-    const plain = codeOf(error) === 'Z_DATA_ERROR' ? wholeMembers(body, options) : undefined;
-    if (!plain) throw error;
-    return plain;
+    if (codeOf(error) !== 'Z_DATA_ERROR') throw error;
+    return wholeMembers(body, options);
   }
 }
 
@@ -91,30 +90,25 @@ const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
 const TRAILER_BYTES = 8;
 
 /**
- * Returns the content of the complete gzip members (RFC 1952) at the beginning of a body; undefined if it begins with no complete member.
+ * Returns the content of the gzip members (RFC 1952) at the beginning of a body. Other bytes after the last member are ignored.
+ *
+ * @throws Error if a member is truncated or damaged.
  */
-function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
+function wholeMembers(body: Buffer, options: ZlibOptions): Buffer {
   const members: Buffer[] = [];
   let at = 0;
-  try {
-    while (isGzip(body.subarray(at))) {
-      const data = at + headerLength(body.subarray(at));
-      const { buffer: plain, engine } = inflateRawSync(body.subarray(data), {
-        ...options,
-        info: true,
-      }) as unknown as Inflated;
-      const trailer = data + engine.bytesWritten;
-      if (trailer + TRAILER_BYTES > body.length) break;
-      if (body.readUInt32LE(trailer) !== crc32(plain)) break;
-      members.push(plain);
-      at = trailer + TRAILER_BYTES;
-    }
-  } catch (error) {
-    if (codeOf(error) === undefined) throw error;
-    // The remaining bytes are not a gzip member.
+  while (isGzip(body.subarray(at))) {
+    const data = at + headerLength(body.subarray(at));
+    const { buffer: plain, engine } = inflateRawSync(body.subarray(data), {
+      ...options,
+      info: true,
+    }) as unknown as Inflated;
+    const trailer = data + engine.bytesWritten;
+    if (body.readUInt32LE(trailer) !== crc32(plain)) throw new Error('wrong checksum of gzip');
+    members.push(plain);
+    at = trailer + TRAILER_BYTES;
   }
-  const [first, ...others] = members;
-  return others.length === 0 ? first : Buffer.concat(members);
+  return Buffer.concat(members);
 }
 
 /** Flag of a gzip member (RFC 1952, section 2.3.1): the member's header ends with a checksum. */

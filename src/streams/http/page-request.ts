@@ -120,9 +120,8 @@ export function pageRequest(
   const failure = (
     answer: HttpResponse,
     use: TokenUse,
-    query: ListQuery,
     sent: PlannedRequest,
-    isOfPage: PagePatience['isOfPage'],
+    { query, isOfPage }: PendingQuery,
   ): Error => {
     const { status } = answer;
     const { offset } = query;
@@ -146,13 +145,8 @@ export function pageRequest(
     const context = { offset, status, canPass: true, [RETRY_AFTER]: pauseMs };
     return new CellarstreamError(code, `${loggableAddress(url)} ${text}`, { context });
   };
-  function* send(
-    token: Token,
-    query: ListQuery,
-    waitedMs: number,
-    last: FailedTry,
-    isOfPage: PagePatience['isOfPage'],
-  ): Steps<RawPage> {
+  function* send(token: Token, waitedMs: number, pending: PendingQuery): Steps<RawPage> {
+    const { query, lastFailure } = pending;
     const askedAt = scheduler.now();
     const planned = requests.requestOf(query);
     if (planned.url.origin !== url.origin) {
@@ -185,11 +179,11 @@ export function pageRequest(
       onAnswer?.({ status, elapsedMs, waitedMs, ...(isNone && { isGone: true }) });
       const isPage = isSuccess(status) && rules.meaningOf(status) === undefined;
       if (!isPage && !isNone) {
-        const isRepeated = last.status === status && last.token === token;
-        const lastTry = isRepeated ? last.times : undefined;
+        const isRepeated = lastFailure?.status === status && lastFailure.token === token;
+        const lastTry = isRepeated ? lastFailure.times : undefined;
         const times = { sentAt: askedAt, answeredAt: scheduler.now() };
-        Object.assign(last, { status, token, times });
-        throw failure(answer, { ...use, lastTry }, query, planned, isOfPage);
+        pending.lastFailure = { status, token, times };
+        throw failure(answer, { ...use, lastTry }, planned, pending);
       }
       // Not remembered for date windows, which are never requested twice, and for bodies, which addresses do not contain.
       const isComparable = query.from === undefined && planned.body === undefined;
@@ -222,13 +216,13 @@ export function pageRequest(
 
   return (query, limit, { isGivenUp, isOfPage }) =>
     defer(() => {
-      const last: FailedTry = {};
+      const pending: PendingQuery = { query, isOfPage };
       const sent = (waitsSince: number) =>
         defer(() => {
           const token = tokens.current(); // after the wait for the quota, so that it is fresh
           if (!token) return of(undefined);
           const waitedMs = scheduler.now() - waitsSince;
-          return inSteps(() => send(token, query, waitedMs, last, isOfPage));
+          return inSteps(() => send(token, waitedMs, pending));
         });
       const attempt: Observable<RawPage> = defer(() =>
         tokens.token$.pipe(
@@ -247,10 +241,10 @@ export function pageRequest(
     });
 }
 
-interface FailedTry {
-  status?: number;
-  token?: Token;
-  times?: RequestTimes;
+/** A query, which may take several requests, and its newest request that failed with a status. */
+interface PendingQuery extends Pick<PagePatience, 'isOfPage'> {
+  readonly query: ListQuery;
+  lastFailure?: { readonly status: number; readonly token: Token; readonly times: RequestTimes };
 }
 
 /**

@@ -19,6 +19,10 @@ const answer = (...numbers: number[]): Answer => ({
   serverTime: undefined,
 });
 const notFound: Answer = { ...answer(), notFound: true };
+const found = (key: string): Answer => ({
+  ...answer(1),
+  data: [PageRecord.ofJson(key, { key })],
+});
 
 /** Asks for order 7, or a record with another key, of an API that says this of a key. */
 function asked(
@@ -72,7 +76,7 @@ describe('SingleRecords', () => {
   });
 
   it('believe a 404 only while a record that is there is found', async () => {
-    const api = (number: string) => of(number === '7' ? notFound : answer(Number(number)));
+    const api = (number: string) => of(number === '7' ? notFound : found(number));
     const { result, numbers, settle } = asked(api, ['x', '9', 'y']);
     expect(await result).toBe(notFound);
     expect(numbers).toEqual(['7', '9']);
@@ -81,7 +85,7 @@ describe('SingleRecords', () => {
 
   it('believe a 404 for a key with special characters only while such a record is found', async () => {
     const there = new Set(['c', 'd', 'a/b', 'é', 'ü c']);
-    const api = (key: string) => of(there.has(key) ? answer(1) : notFound);
+    const api = (key: string) => of(there.has(key) ? found(key) : notFound);
     const refusing = (key: string) => (key.includes('/') ? of(notFound) : api(key));
     const all = [...there];
     for (const [key, witness] of [
@@ -90,6 +94,7 @@ describe('SingleRecords', () => {
       ['ö', 'é'],
       ['x z', undefined],
       ['../x', undefined],
+      ['x//y', undefined],
     ] as const) {
       const { result, numbers } = asked(api, all, key);
       expect(await result).toBe(witness && notFound);
@@ -99,8 +104,29 @@ describe('SingleRecords', () => {
     expect(await asked(refusing, all, 'x').result).toBe(notFound);
   });
 
+  it('believe an empty answer for a key with special characters only while such a record is found', async () => {
+    const there = new Set(['c', 'a,b']);
+    const api = (key: string) => of(there.has(key) ? found(key) : answer());
+    const splitting = (key: string) => (key.includes(',') ? of(answer()) : api(key));
+    for (const [key, seen, witness] of [
+      ['x', [], undefined],
+      ['x,y', [...there], 'a,b'],
+    ] as const) {
+      const { result, numbers } = asked(api, seen, key);
+      expect(await result).toMatchObject({ data: [] });
+      expect(numbers).toEqual([key, ...(witness === undefined ? [] : [witness])]);
+    }
+    expect(await asked(splitting, [...there], 'x,y').result).toBeUndefined();
+    expect(await asked(api, ['c'], 'x,y').result).toBeUndefined();
+  });
+
   it.each([
     ['everything is answered so', () => of(notFound), ['9']],
+    [
+      'another record comes for the one known',
+      (key: string) => of(key === '7' ? notFound : found('8')),
+      ['9'],
+    ],
     ['nothing is known to be there', () => of(notFound), []],
     ['it is the only one known', () => of(notFound), ['7']],
   ])('can not tell when %s, and leave no read open', async (_, api, seen) => {
@@ -151,7 +177,7 @@ describe('SingleRecords', () => {
 
   it('take keys of known runs from their bytes, without creating their records', async () => {
     const there = new Set(['a/b']);
-    const { single } = asked((key) => of(there.has(key) ? answer(1) : notFound), [], 'x/y');
+    const { single } = asked((key) => of(there.has(key) ? found(key) : notFound), [], 'x/y');
     const bytes = Buffer.from('..a/b..');
     const run = { size: 1, eachKey: (tell: (...key: unknown[]) => void) => tell(bytes, 2, 5) };
     single.observe(new PageRecords([{ size: 1, run } as never]));

@@ -94,6 +94,16 @@ describe('an answer that is not whole is an error', () => {
   it.each<[string, Buffer, string]>([
     ['gzip that is cut off', gzipSync(plain).subarray(0, -1), 'gzip'],
     ['gzip of another checksum', flipped(gzipSync(plain), gzipSync(plain).length - 8), 'gzip'],
+    [
+      'gzip with a damaged second member',
+      Buffer.concat([gzipSync(plain), flipped(gzipSync(plain), 12)]),
+      'gzip',
+    ],
+    [
+      'gzip with a second member of another checksum',
+      Buffer.concat([gzipSync(plain), flipped(gzipSync(plain), gzipSync(plain).length - 8)]),
+      'gzip',
+    ],
     ['zlib that is cut off', deflateSync(plain).subarray(0, -5), 'deflate'],
     ['deflate that is cut off', deflateRawSync(plain).subarray(0, -1), 'deflate'],
     ['brotli that is cut off', brotliCompressSync(plain).subarray(0, -1), 'br'],
