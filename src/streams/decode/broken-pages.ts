@@ -68,47 +68,71 @@ const MAX_COMPARED = 64;
  * A single record that was requested by its key is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read in
  * any of these ways, or if the list is not paged by offset.
  */
-export function readBrokenPage(
-  options: BrokenPageOptions,
-  query: ListQuery,
-  page: BrokenResponse,
-): Observable<Answer> {
-  const { offset = 0, pageSize = 0 } = query;
-  const end = offset + pageSize;
-  const unsettled = new Set([page.span.begin]);
+export class BrokenPageReader {
+  readonly #options: BrokenPageOptions;
+  readonly #query: ListQuery;
+  readonly #offset: number;
+  readonly #pageSize: number;
+  readonly #unsettled = new Set<number>();
 
-  function fail(): never {
-    const address = loggableAddress(options.url);
-    const message = `${address} sent a record that is not JSON, and the records around it can't be read either`;
-    throw new CellarstreamError('API_ANSWER', message, { context: { offset } });
+  constructor(options: BrokenPageOptions, query: ListQuery) {
+    this.#options = options;
+    this.#query = query;
+    this.#offset = query.offset ?? 0;
+    this.#pageSize = query.pageSize ?? 0;
   }
-  function* request(part: PagePlace): Steps<Answer | BrokenResponse> {
-    const answer = yield* waitFor(options.request({ ...query, ...part }));
-    unsettled.add(answer.span.begin);
+
+  read(page: BrokenResponse): Observable<Answer> {
+    this.#unsettled.add(page.span.begin);
+    return inSteps(() => this.#answer(page)).pipe(
+      tap(({ span }) => this.#unsettled.delete(span.begin)),
+      finalize(() => this.#unsettled.forEach((begin) => this.#options.clock.settle(begin))),
+    );
+  }
+
+  *#answer(page: BrokenResponse): Steps<Answer> {
+    if (this.#query.key !== undefined) return asResponse(page);
+    const hasParts = this.#options.hasParts && this.#query.pageSize !== undefined;
+    return hasParts ? yield* this.#around(page.broken.place) : this.#fail();
+  }
+
+  *#request(part: PagePlace): Steps<Answer | BrokenResponse> {
+    const answer = yield* waitFor(this.#options.request({ ...this.#query, ...part }));
+    this.#unsettled.add(answer.span.begin);
     return answer;
   }
-  function* requestWhole(part: PagePlace): Steps<Answer> {
-    const answer = yield* request(part);
-    return isBroken(answer) ? fail() : answer;
+
+  *#requestWhole(part: PagePlace): Steps<Answer> {
+    const answer = yield* this.#request(part);
+    return isBroken(answer) ? this.#fail() : answer;
   }
+
+  #fail(): never {
+    const address = loggableAddress(this.#options.url);
+    const message = `${address} sent a record that is not JSON, and the records around it can't be read either`;
+    throw new CellarstreamError('API_ANSWER', message, { context: { offset: this.#offset } });
+  }
+
   /** Reads a page whose first broken record (one that makes the page's JSON unreadable) is at index `first`. */
-  function* around(first: number): Steps<Answer> {
+  *#around(first: number): Steps<Answer> {
+    const offset = this.#offset;
     let place = first;
     for (let alone = 1; ; alone += 1) {
-      const one = yield* request({ offset: offset + place, pageSize: 1 });
-      if (isBroken(one)) return yield* across(place, one);
+      const one = yield* this.#request({ offset: offset + place, pageSize: 1 });
+      if (isBroken(one)) return yield* this.#across(place, one);
       if (malformedTextIn(one) === undefined || alone === MAX_ALONE) {
         // All records in front of the broken one may be too large a page as well.
-        if (place === 0) return fail();
-        return yield* requestWhole({ offset, pageSize: Math.ceil(place / 2) });
+        if (place === 0) return this.#fail();
+        return yield* this.#requestWhole({ offset, pageSize: Math.ceil(place / 2) });
       }
-      const again = yield* request({ offset, pageSize });
+      const again = yield* this.#request({ offset, pageSize: this.#pageSize });
       if (!isBroken(again)) return again;
       // If the page is broken at the same record, its text differs in each response, or the server returns smaller pages than requested.
-      if (again.broken.place <= place) return yield* across(place, one);
+      if (again.broken.place <= place) return yield* this.#across(place, one);
       place = again.broken.place;
     }
   }
+
   /**
    * Reads a page in parts around a broken record: one that truncates the response, or whose text differs in every response. Returns the
    * page with an unreadable record in place of each broken one. The requests are:
@@ -120,25 +144,56 @@ export function readBrokenPage(
    * @param place Index of the broken record on the page.
    * @param one Response to the first request for this record alone.
    */
-  function* across(place: number, one: Answer | BrokenResponse): Steps<Answer> {
+  *#across(place: number, one: Answer | BrokenResponse): Steps<Answer> {
+    const offset = this.#offset;
     const row = [one];
-    const after = yield* behind(row, offset + place + 1);
+    const after = yield* this.#behind(row, offset + place + 1);
     const before: Pick<Answer, 'data' | 'age'> =
-      place > 0 ? yield* requestWhole({ offset, pageSize: place }) : { data: [] };
-    if (before.data.length !== place) return fail();
-    let endTime = 0;
+      place > 0 ? yield* this.#requestWhole({ offset, pageSize: place }) : { data: [] };
+    if (before.data.length !== place) return this.#fail();
+    let end = 0;
     for (const [nth, each] of row.entries()) {
-      const again = yield* request({ offset: offset + place + nth, pageSize: 1 });
-      if (beginning(again) !== beginning(each)) return fail(); // it has moved within the list
-      endTime = again.span.end;
+      const again = yield* this.#request({ offset: offset + place + nth, pageSize: 1 });
+      if (beginning(again) !== beginning(each)) return this.#fail(); // it has moved within the list
+      end = again.span.end;
     }
+    return this.#joined(before, row, after, end);
+  }
+
+  /**
+   * Requests the page's records from list offset `first` up to the next broken one, and returns the response. If the record at `first` is
+   * itself broken, it is requested alone, the response is added to `row`, and reading continues after the record.
+   *
+   * @param row Responses with the adjacent broken records so far.
+   */
+  *#behind(row: (Answer | BrokenResponse)[], first: number): Steps<Answer> {
+    for (let offset = first; ; offset += 1) {
+      const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);
+      const answer = yield* this.#request({ offset, pageSize });
+      if (!isBroken(answer)) return answer;
+      const { place: good } = answer.broken;
+      if (good > 0) return yield* this.#requestWhole({ offset, pageSize: good });
+      const next = yield* this.#request({ offset, pageSize: 1 });
+      if (!isBroken(next)) return next;
+      if (row.push(next) > MAX_IN_A_ROW) return this.#fail();
+    }
+  }
+
+  #joined(
+    before: Pick<Answer, 'data' | 'age'>,
+    row: readonly (Answer | BrokenResponse)[],
+    after: Answer,
+    end: number,
+  ): Answer {
+    const [one] = row;
+    const at = this.#offset + before.data.length;
     const unreadable = row.map((each, nth) => {
-      if (isBroken(each)) options.texts.add(each.broken.rest);
-      return PageRecord.unreadable(malformedTextIn(each)!, offset + place + nth);
+      if (isBroken(each)) this.#options.texts.add(each.broken.rest);
+      return PageRecord.unreadable(malformedTextIn(each)!, at + nth);
     });
-    const { span, serverTime, elapsedMs = 0, age } = one;
+    const { span, serverTime, elapsedMs = 0, age } = one!;
     return {
-      span: { begin: span.begin, end: endTime },
+      span: { begin: span.begin, end },
       serverTime,
       elapsedMs,
       age: oldestOf([before.age, age, after.age]),
@@ -147,33 +202,6 @@ export function readBrokenPage(
       hasNext: after.hasNext,
     };
   }
-  /**
-   * Requests the page's records from list offset `first` up to the next broken one, and returns the response. If the record at `first` is
-   * itself broken, it is requested alone, the response is added to `row`, and reading continues after the record.
-   *
-   * @param row Responses with the adjacent broken records so far.
-   */
-  function* behind(row: (Answer | BrokenResponse)[], first: number): Steps<Answer> {
-    for (let at = first; ; at += 1) {
-      const answer = yield* request({ offset: at, pageSize: Math.max(1, end - at) });
-      if (!isBroken(answer)) return answer;
-      const { place: good } = answer.broken;
-      if (good > 0) return yield* requestWhole({ offset: at, pageSize: good });
-      const next = yield* request({ offset: at, pageSize: 1 });
-      if (!isBroken(next)) return next;
-      if (row.push(next) > MAX_IN_A_ROW) return fail();
-    }
-  }
-  function* read(): Steps<Answer> {
-    if (query.key !== undefined) return asResponse(page);
-    const hasParts = options.hasParts && query.pageSize !== undefined;
-    return hasParts ? yield* around(page.broken.place) : fail();
-  }
-
-  return inSteps(read).pipe(
-    tap(({ span }) => unsettled.delete(span.begin)),
-    finalize(() => unsettled.forEach((begin) => options.clock.settle(begin))),
-  );
 }
 
 /** Returns the text of the response's first record if that text is not JSON, otherwise undefined. */

@@ -30,7 +30,7 @@ import { PageRecords } from '../records/page-records.ts';
 import { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
-import { isBroken, readBrokenPage } from './broken-pages.ts';
+import { BrokenPageReader, isBroken } from './broken-pages.ts';
 import type { BrokenResponse, BrokenPage } from './broken-pages.ts';
 import { DatedPatience } from './dated-patience.ts';
 import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './decoded-page.ts';
@@ -287,7 +287,7 @@ class PageReader {
     return defer(() => this.#request(query, limit, TRIES, patience)).pipe(
       switchMap((answer) =>
         isBroken(answer)
-          ? readBrokenPage({ url, request, texts, clock, hasParts }, query, answer)
+          ? new BrokenPageReader({ url, request, texts, clock, hasParts }, query).read(answer)
           : of(answer),
       ),
       backoff({ ...this.#retrying, firstMs: AROUND_AGAIN_MS }),
