@@ -180,7 +180,7 @@ export class CertificateWatermarks {
   add(published: PublishedCertificate): void {
     this.#waiting.push(published);
     if (this.#waiting.length > MAX_PENDING) this.#waiting.shift();
-    this.#tell();
+    this.#notify();
   }
 
   /**
@@ -189,12 +189,11 @@ export class CertificateWatermarks {
    */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);
-    if (this.#waiting.length > 0) this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     const passed = this.#waiting.filter((each) => this.#isPassed(each));
-    if (passed.length === 0) return;
     this.#waiting = this.#waiting.filter((each) => !passed.includes(each));
     passed.forEach((each) => this.#onPassed(each));
   }
