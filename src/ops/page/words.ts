@@ -64,6 +64,6 @@ export function fieldName(subject: string, field: string): string {
 }
 
 /** Formats a count with its noun: `1 request`, `3 requests`. */
-export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`;
+export function plural(value: number, one: string): string {
+  return `${count(value)} ${one}${value === 1 ? '' : 's'}`;
 }
