@@ -295,7 +295,7 @@ describe('readiness', () => {
   });
 
   it('goes at once when the whole account has failed, until one of its lists is claimed again', () => {
-    const { check, pass, failWhole, takenOver, retry } = readyService();
+    const { check, pass, failWhole, takenOver } = readyService();
     failWhole(new CellarstreamError('TOPIC_SETTINGS', 'retention'));
     const reasons = ["can't go on since 2026-01-01T00:00:00Z: retention"];
     expect(check()).toEqual({ ready: false, reasons, causes: ['failed'] });
@@ -304,9 +304,6 @@ describe('readiness', () => {
     expect(check().reasons).toEqual(reasons);
     takenOver('orders');
     expect(check()).toEqual(READY);
-    retry('login');
-    pass(5_000);
-    expect(check().causes).toEqual(['login']);
   });
 
   it('says that the account has failed, not that it starts, where the first login was refused', () => {
