@@ -144,7 +144,7 @@ function newestOnceReadable(
         (newest[nth]?.certificate.number ?? -1) >= (acks?.get(resource)?.number ?? -1),
     );
   return lastValueFrom(
-    defer(() => newestCertificates(kafka, topic, lists)).pipe(
+    defer(async () => (await newestCertificates(kafka, topic, lists)).newest).pipe(
       // Committed messages become readable only after earlier open transactions on the same partition have ended.
       repeat({ delay: () => timer(CHECK_EVERY_MS).pipe(takeUntil(deadline$)) }),
       takeWhile((newest) => !isReadable(newest), true),

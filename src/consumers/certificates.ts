@@ -76,7 +76,7 @@ export async function openCertificates(
   kafka: Kafka,
   source: CertificatesSource,
 ): Promise<OpenedCertificates> {
-  const { newest, end } = await newestOf(kafka, source.topic, [source]);
+  const { newest, end } = await newestCertificates(kafka, source.topic, [source]);
   return { newest: newest[0], end };
 }
 
@@ -111,7 +111,8 @@ export function certificatesOf(
 }
 
 /**
- * Returns the newest certificate of each list, in the order of `lists`; undefined for a list that has none.
+ * Returns the newest certificate of each list, in the order of `lists` (undefined for a list that has none), and the end offset of the
+ * topic. Searches the topic backwards from its end.
  *
  * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */
@@ -119,16 +120,7 @@ export async function newestCertificates(
   kafka: Kafka,
   topic: string,
   lists: readonly Omit<CertificatesSource, 'topic'>[],
-): Promise<readonly (PublishedCertificate | undefined)[]> {
-  return (await newestOf(kafka, topic, lists)).newest;
-}
-
-/** Returns the newest certificate of each list, and the end offset of the topic. Searches the topic backwards from its end. */
-async function newestOf(
-  kafka: Kafka,
-  topic: string,
-  lists: readonly Omit<CertificatesSource, 'topic'>[],
-): Promise<{ newest: (PublishedCertificate | undefined)[]; end: bigint }> {
+): Promise<{ newest: readonly (PublishedCertificate | undefined)[]; end: bigint }> {
   const bounds = await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE);
   const { low, high } = bounds.get(0) ?? { low: 0n, high: 0n };
   const kinds = lists.map(certificateOf);
@@ -188,7 +180,7 @@ export class CertificateWatermarks {
   add(published: PublishedCertificate): void {
     this.#waiting.push(published);
     if (this.#waiting.length > MAX_PENDING) this.#waiting.shift();
-    this.#tell();
+    this.#notify();
   }
 
   /**
@@ -197,12 +189,11 @@ export class CertificateWatermarks {
    */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);
-    if (this.#waiting.length > 0) this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     const passed = this.#waiting.filter((each) => this.#isPassed(each));
-    if (passed.length === 0) return;
     this.#waiting = this.#waiting.filter((each) => !passed.includes(each));
     passed.forEach((each) => this.#onPassed(each));
   }

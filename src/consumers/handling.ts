@@ -4,7 +4,7 @@ import type { KafkaMessage } from 'kafkajs';
 import { defer, EMPTY, last } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
-import { pauseMs } from '../core/retries.ts';
+import { pauseMs, PAUSES } from '../core/retries.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
 import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
@@ -105,7 +105,8 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
 
   return (partition, message, tries, halt$) => {
     const { offset } = message;
-    const retrying = <V>() => backoff<V>({ scheduler, random, stop$: halt$, onRetry });
+    const retrying = <V>() =>
+      backoff<V>({ ...PAUSES.restart, scheduler, random, stop$: halt$, onRetry });
     const event$ = defer(async () => {
       try {
         await reader.prepare([message]);

@@ -151,14 +151,6 @@ export type ValueIn<Name extends string> = Name extends `${string}.order-status-
       ? DeadLetter
       : ChangeEvent;
 
-/** Returns the topic with this name. Each of its values is decoded according to the schema with which it was written. */
-export function topicNamed<Name extends string>(name: Name): Topic<ValueIn<Name>> {
-  return {
-    name,
-    values: serviceOrEventReader as ValueReader<unknown> as ValueReader<ValueIn<Name>>,
-  };
-}
-
 const serviceOrEventReader: ValueReader<StatusChangeEvent | DeadLetter | ChangeEvent> = (
   writer,
 ) => {
@@ -167,6 +159,8 @@ const serviceOrEventReader: ValueReader<StatusChangeEvent | DeadLetter | ChangeE
   return jsonEvents(writer);
 };
 
+/** Returns the topic with this name, each of whose values is decoded by the schema that it was written with; or the given topic itself. */
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
-  return typeof topic === 'string' ? (topicNamed(topic) as Topic<unknown> as Topic<T>) : topic;
+  if (typeof topic !== 'string') return topic;
+  return { name: topic, values: serviceOrEventReader as ValueReader<unknown> as ValueReader<T> };
 }

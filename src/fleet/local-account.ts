@@ -23,12 +23,14 @@ export interface GroupGeneration {
 }
 
 /**
- * Observers of one account at this instance. `hooks`: called by the account. `end`: called once the account is removed from this instance.
+ * Observers of one account at this instance. `hooks`: called by the account. `onFailed`: called when serving the account has ended with an
+ * error; the account may be claimed again after `delayMs`. `end`: called once the account is removed from this instance.
  */
 export interface AccountObservers {
   readonly hooks: Hooks;
   /** Returns a summary of the account (readiness, lag, use of the quota, events per second), for the report to the other instances. */
   readonly figures?: () => AccountFigures;
+  readonly onFailed?: (error: unknown, delayMs: number) => void;
   readonly end: () => void;
 }
 
@@ -250,6 +252,7 @@ export class LocalAccount {
     const { account } = this.config;
     this.#handoverSince = undefined; // the failure is reported by other hooks
     if (isFenced(error)) fleetHooks.onFenced?.({ account });
+    this.observers.onFailed?.(error, delayMs);
     fleetHooks.onAccountFailed?.({ account, error, delayMs });
   }
 }

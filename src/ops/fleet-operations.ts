@@ -62,6 +62,7 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
         hooks: account.hooks,
         /** Returns a summary of the account's status. This instance sends it to the other instances of the fleet. */
         figures: account.figures,
+        onFailed: account.onFailed,
         /** Removes the account's metrics and status page, unless an account that was added later under the same name has replaced them. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
       };

@@ -45,7 +45,8 @@ export function observedAccount(
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());
-  const { check, hooks } = new ReadinessCheck({ description, resources, pollIntervalMs, now });
+  const readiness = new ReadinessCheck({ description, resources, pollIntervalMs, now });
+  const { check, hooks } = readiness;
   const common = { account, description, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
   const model = new StatusModel({ ...common, prefix: topics.prefix, now });
@@ -55,6 +56,11 @@ export function observedAccount(
     metrics: measured,
     status: model.status,
     figures: model.figures,
+    /** To be called when serving the account has ended with an error. It is served again after `delayMs`. */
+    onFailed: (error: unknown, delayMs: number) => {
+      readiness.accountFailed(error);
+      model.accountFailed(error, delayMs);
+    },
   };
 }
 

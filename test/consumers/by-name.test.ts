@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
-import { topicNamed } from '../../src/consumers/topic.ts';
+import { topicOf } from '../../src/consumers/topic.ts';
 import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import type { DeadLetter } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
@@ -41,7 +41,7 @@ it('a group writes its dead letters to another topic than its own, by its name t
 
 describe('a topic by its name', () => {
   it('has dead letters, where it has their name', () => {
-    const read = topicNamed('shop.dead-letters').values(deadLetterCodec.schema);
+    const read = topicOf('shop.dead-letters').values(deadLetterCodec.schema);
     expect(read(deadLetterCodec.encode(LETTER))).toEqual(LETTER);
   });
 
@@ -60,17 +60,17 @@ describe('a topic by its name', () => {
     } as const;
     const after = codec.values.encode({ order_number: 7 });
     const event = { before: null, after, op: 'c', ts_ms: 1, changed: [], source } as const;
-    const read = topicNamed('shop.gift-cards').values(codec.schema);
+    const read = topicOf('shop.gift-cards').values(codec.schema);
     expect(read(codec.encode(event))).toMatchObject({ op: 'c', after: { order_number: 7 } });
   });
 
   it('has what its schemas say, where a consumer has put events into dead letters of its own', () => {
     const { schema } = createEnvelopeCodec(orderSchema, 'orders');
-    expect(() => topicNamed('shipping.dead-letters').values(schema)).not.toThrow();
+    expect(() => topicOf('shipping.dead-letters').values(schema)).not.toThrow();
   });
 
   it('has nothing that can be read where its schema is no envelope', () => {
-    expect(() => topicNamed('shop.notes').values(orderSchema)).toThrow(
+    expect(() => topicOf('shop.notes').values(orderSchema)).toThrow(
       "isn't a schema of change events",
     );
   });

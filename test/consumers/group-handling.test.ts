@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { handling } from '../../src/consumers/handling.ts';
 import type { GroupRetry, HandlingOptions } from '../../src/consumers/handling.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
+import { PAUSES } from '../../src/core/retries.ts';
 import type { RegisteredSchema, Registry } from '../../src/schemas/registry/registry.ts';
 import type { GivenUp } from '../../src/sinks/producer/plain-producer.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
@@ -136,6 +137,15 @@ describe('an event of a group', () => {
     const { outcome, retries } = tried({ handle, deadLetters }, 3);
     expect(await outcome).toEqual({ done: true });
     expect(retries.map(({ event }) => event)).toEqual([undefined, undefined]);
+  });
+
+  it('waits for the registry at most as long as other calls of the consumer between two tries', async () => {
+    const outage = Array.from({ length: 9 }, () => error('REGISTRY_UNREACHABLE'));
+    const { outcome, retries } = tried({ reader: readerOf(...outage), random: () => 1 });
+    expect(await outcome).toMatchObject({ done: true });
+    const { firstMs, maxMs } = PAUSES.restart;
+    expect(retries.at(0)?.delayMs).toBe(firstMs);
+    expect(retries.at(-1)?.delayMs).toBe(maxMs);
   });
 
   it('without dead letters is an error after the last try', async () => {

@@ -32,6 +32,8 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   const quarantined: string[] = [];
   const handovers: number[] = [];
   const asked: string[] = [];
+  const failures: [error: unknown, delayMs: number][] = [];
+  let failure: Error | undefined;
   let isCutOff = false;
   const accounts = new FleetAccounts({
     context: {
@@ -40,6 +42,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
       work: {
         warm: () => time.sleep(imagesMs),
         serve: async (one) => {
+          if (failure) throw failure;
           serving.add(one);
           one.pollNow$.subscribe(() => asked.push(one.config.account));
           await firstValueFrom(one.stop$);
@@ -65,7 +68,11 @@ function instance({ imagesMs = 0, hears = false } = {}) {
       },
       close: nothing,
     },
-    watch: () => ({ hooks: {}, end: () => undefined }),
+    watch: () => ({
+      hooks: {},
+      onFailed: (error, delayMs) => failures.push([error, delayMs]),
+      end: () => undefined,
+    }),
     fleetHooks: {
       onQuarantined: ({ account }) => quarantined.push(account),
       onHandover: ({ elapsedMs }) => handovers.push(elapsedMs),
@@ -102,7 +109,8 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   /** The last page of a poll is published. */
   const polled = (resource: string) =>
     serving.forEach(({ hooks }) => hooks.onPublished?.(pollPage(resource)));
-  const told = { said, quarantined, handovers, asked, polled };
+  const fail = (error: Error) => (failure = error);
+  const told = { said, quarantined, handovers, asked, polled, failures, fail };
   return { accounts, time, words, ...told, begun, setFile, givenAway, pages, cutOff, answer };
 }
 
@@ -143,6 +151,17 @@ describe('an account whose file changes', () => {
     accounts.generationStarted(2, { members: [other], accounts: new Map([['winery', 'other']]) });
     await setFile(fileOf(2), 100);
     expect(heldHere()).toEqual([]);
+  });
+});
+
+describe('an account that fails', () => {
+  it('is reported to its observers, with the pause before it is served again', async () => {
+    const { begun, fail, failures, pages } = instance();
+    const error = new Error('wrong key');
+    fail(error);
+    await begun();
+    expect(pages()).toEqual([]);
+    expect(failures).toEqual([[error, 60_000]]);
   });
 });
 

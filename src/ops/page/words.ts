@@ -22,25 +22,22 @@ export function percent(part: number, whole: number): string {
   return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
 }
 
-const UNITS = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-] as const;
+const A_MINUTE_MS = 60_000;
+const AN_HOUR_MS = 60 * A_MINUTE_MS;
+const A_DAY_MS = 24 * AN_HOUR_MS;
 
 /** Formats a duration: `23 ms`, `0.8 s`, `42 s`, `24 min`, `3 h 12 min`, `2 d 4 h`. */
 export function duration(ms: number): string {
   if (ms < 99.5) return `${Math.round(ms)} ms`;
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
   if (ms < 59_500) return `${Math.round(ms / 1_000)} s`;
-  for (const [place, [unit, name]] of UNITS.entries()) {
-    if (ms < unit && place < UNITS.length - 1) continue;
-    const [below, belowName] = UNITS[place + 1] ?? [undefined, ''];
-    const whole = below ? Math.floor(ms / unit) : Math.round(ms / unit);
-    const rest = below ? Math.floor((ms % unit) / below) : 0;
-    return `${WHOLE.format(Math.max(1, whole))} ${name}${rest > 0 ? ` ${rest} ${belowName}` : ''}`;
+  if (ms < AN_HOUR_MS) return `${Math.round(ms / A_MINUTE_MS)} min`;
+  if (ms < A_DAY_MS) {
+    const minutes = Math.floor((ms % AN_HOUR_MS) / A_MINUTE_MS);
+    return `${Math.floor(ms / AN_HOUR_MS)} h${minutes > 0 ? ` ${minutes} min` : ''}`;
   }
-  return '';
+  const hours = Math.floor((ms % A_DAY_MS) / AN_HOUR_MS);
+  return `${WHOLE.format(Math.floor(ms / A_DAY_MS))} d${hours > 0 ? ` ${hours} h` : ''}`;
 }
 
 /** Formats how long ago something happened: `now`, `3 s ago`, `2 h 4 min ago`. */
@@ -67,6 +64,6 @@ export function fieldName(subject: string, field: string): string {
 }
 
 /** Formats a count with its noun: `1 request`, `3 requests`. */
-export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`;
+export function plural(value: number, one: string): string {
+  return `${count(value)} ${one}${value === 1 ? '' : 's'}`;
 }

@@ -12,7 +12,7 @@ export const CAUSES = [
   'api',
   /** The state folder can't be read or written, or its contents are damaged. */
   'state',
-  /** A list is stopped because of an error that an operator has to resolve. */
+  /** A list or, in a fleet, the whole account is stopped because of an error that an operator usually has to resolve. */
   'failed',
   /**
    * The service is starting: it still has to log in, to claim a list, or to catch up with a list. In a fleet also: to join the group, or to

@@ -58,7 +58,7 @@ interface ListState {
  * - It has claimed each of its lists and caught up with it.
  * - No calls to the API or another dependency have been failing for longer than `GRACE_MS`.
  * - None of its Kafka transactions has been open for longer than {@link MAX_COMMIT_MS}.
- * - None of its lists has failed or is stale.
+ * - None of its lists has failed or is stale, and the service as a whole has not failed.
  *
  * The service has *caught up* with a list once the list's first complete poll is committed (in a list without polls: the first full scan).
  * An empty list counts as caught up.
@@ -77,6 +77,7 @@ export class ReadinessCheck {
   #login: ActiveProblem | undefined;
   /**
    * Current problem that affects all lists, mostly with Kafka: the account can't be claimed, or requests can't be declared in the ledger.
+   * In a fleet also: serving the account has ended with an error.
    */
   #connection: ActiveProblem | undefined;
 
@@ -115,6 +116,12 @@ export class ReadinessCheck {
     },
     onFailed: ({ resource, error }) => this.#fails(resource, 'failed', error),
   };
+
+  /** Records that serving the account has ended with an error: none of its lists is read until the account is served again. */
+  accountFailed(error: unknown): void {
+    this.#login = undefined; // the login is not retried any more
+    this.#connection = this.#goesOn(this.#connection, 'failed', error);
+  }
 
   readonly check = (): Readiness => {
     const all = this.#problems();

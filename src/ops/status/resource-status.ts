@@ -246,7 +246,7 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
  *
  * @param hasTotal Whether the API tells how many records the list has.
  */
-export function whyNotExact(certificate: Certificate, hasTotal = true): string | null {
+export function whyNotExact(certificate: Certificate, hasTotal: boolean): string | null {
   const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
   if (proof === 'exact') return null;
   const counts: readonly [number, string][] = [

@@ -89,6 +89,12 @@ export class StatusModel {
     },
   };
 
+  /** Shows all lists as failed, because serving the account has ended with an error. It is served again after `delayMs`. */
+  accountFailed(error: unknown, delayMs: number): void {
+    for (const resource of this.#options.resources)
+      this.hooks.onFailed!({ resource, error, delayMs });
+  }
+
   /** Returns a summary of the status. Computing it costs less than computing the full status. */
   readonly figures = (): AccountFigures =>
     accountFigures(

@@ -342,10 +342,10 @@ export class DecodedChange implements Change {
       this.op === 'u' ? changedPaths(this.before!, this.after!, this.#options.identities) : []);
   }
 
-  /** Returns the change as a plain object without `updatedBefore`; called by `JSON.stringify`. */
+  /** Returns the change as a plain object; called by `JSON.stringify`. */
   toJSON(): Change {
-    const { key, op, before, after, images, changed, updatedAt } = this;
-    return { key, op, before, after, images, changed, updatedAt };
+    const { key, op, before, after, images, changed, updatedAt, updatedBefore } = this;
+    return { key, op, before, after, images, changed, updatedAt, updatedBefore };
   }
 }
 

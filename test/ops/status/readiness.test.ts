@@ -57,6 +57,7 @@ function service(options: Partial<ReadinessOptions> = {}) {
       onDates!({ ...usual, resource, form, noDates });
     },
     fail: (resource: string, error: unknown) => onFailed!({ resource, error, delayMs: 60_000 }),
+    failWhole: (error: unknown) => model.accountFailed(error),
   };
 }
 
@@ -291,6 +292,31 @@ describe('readiness', () => {
     expect(check().reasons).toEqual(reasons);
     page('inventory', 'sweep');
     expect(check()).toEqual(READY);
+  });
+
+  it('goes at once when the whole account has failed, until one of its lists is claimed again', () => {
+    const { check, pass, failWhole, takenOver } = readyService();
+    failWhole(new CellarstreamError('TOPIC_SETTINGS', 'retention'));
+    const reasons = ["can't go on since 2026-01-01T00:00:00Z: retention"];
+    expect(check()).toEqual({ ready: false, reasons, causes: ['failed'] });
+    pass(60_000);
+    failWhole(new CellarstreamError('TOPIC_SETTINGS', 'retention'));
+    expect(check().reasons).toEqual(reasons);
+    takenOver('orders');
+    expect(check()).toEqual(READY);
+  });
+
+  it('says that the account has failed, not that it starts, where the first login was refused', () => {
+    const { check, pass, failWhole, retry } = service();
+    retry('login');
+    pass(5_000);
+    expect(check().causes).toEqual(['login']);
+    failWhole(new CellarstreamError('API_KEY_REJECTED', 'wrong key'));
+    expect(check()).toEqual({
+      ready: false,
+      reasons: ["can't go on since 2026-01-01T00:00:05Z: wrong key"],
+      causes: ['failed'],
+    });
   });
 
   describe('goes stale', () => {

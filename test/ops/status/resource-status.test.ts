@@ -18,7 +18,7 @@ it.each<[string | null, Partial<Certificate>]>([
   ],
   ['the list did not add up', { ...READ, proof: 'unsettled' }],
 ])('a certificate is not exact for a reason: %s', (why, more) => {
-  expect(whyNotExact(certificateOf({}, more))).toBe(why);
+  expect(whyNotExact(certificateOf({}, more), true)).toBe(why);
 });
 
 it('a list without a total has no exact certificates', () => {

@@ -43,6 +43,7 @@ function service(description = WINE) {
   return {
     hooks,
     status,
+    accountFailed: (error: unknown, delayMs: number) => model.accountFailed(error, delayMs),
     page,
     resource: (name = 'orders') => status().resources.find(({ resource }) => resource === name)!,
     pass: (ms: number) => (at += ms),
@@ -187,6 +188,21 @@ describe('StatusModel', () => {
     ]);
     expect(resource()).toMatchObject({ transactionMs: 23, retry: null });
     expect(resource('inventory').state).toBe('taking-over');
+  });
+
+  it('shows every list as failed when the whole account has, until its next page', () => {
+    const { accountFailed, resource, hooks, page } = service();
+    hooks.onReady!({ resource: 'orders' });
+    page();
+    accountFailed(new CellarstreamError('API_KEY_REJECTED', 'wrong key'), 60_000);
+    for (const name of ['orders', 'inventory'])
+      expect(resource(name)).toMatchObject({
+        state: 'failed',
+        retry: { error: 'wrong key', count: 1, nextAt: START + 60_000 },
+      });
+    page();
+    expect(resource().state).toBe('following');
+    expect(resource('inventory').state).toBe('failed');
   });
 
   it('goes on waiting for what the initial snapshot cannot have, although polls go on', () => {

@@ -1,6 +1,6 @@
 import avro from 'avsc';
 import { expect, it } from 'vitest';
-import { topicNamed } from '../../../src/consumers/topic.ts';
+import { topicOf } from '../../../src/consumers/topic.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { TEXT_KEYS } from '../../../src/pipeline/publish/record-keys.ts';
 import { publicationOf } from '../../../src/pipeline/publish/messages.ts';
@@ -54,7 +54,7 @@ function published(listName: string, keyField: string, record: JsonObject) {
     const { schemaId, payload } = unframe(value!);
     const type = avro.Type.forSchema(list.statuses!.schema as avro.Schema);
     const decoded = { ...(type.fromBuffer(Buffer.from(payload)) as object) };
-    expect(topicNamed(topic).values(list.statuses!.schema)(payload)).toEqual(decoded);
+    expect(topicOf(topic).values(list.statuses!.schema)(payload)).toEqual(decoded);
     return { topic, key, schemaId, headers, decoded, timestampOffset };
   });
 }

@@ -17,7 +17,7 @@ import type {
   RecordFacts,
   RecordImage,
 } from '../../../src/streams/records/page-record.ts';
-import { keyedRecord } from '../../support/records.ts';
+import { keyedRecord, WINE_STAMPS } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { busyClock } from '../../support/busy-clock.ts';
 import { ORDERS } from '../../support/orders.ts';
@@ -99,9 +99,12 @@ describe('diff', () => {
   });
 
   it('gives a change that JSON.stringify has all of', () => {
-    const [, second] = differences([page({ n: 1, s: 'x' }), page({ n: 1, s: 'y' })]);
+    const [then, now] = ['2026-03-05T12:00:00.000Z', '2026-03-05T13:00:00.000Z'];
+    const reads = [page({ n: 1, updated_at: then }), page({ n: 1, updated_at: now })];
+    const [, second] = differences(reads, { stamps: WINE_STAMPS });
     const [change] = second!.changes;
-    expect(JSON.parse(JSON.stringify(change))).toEqual(JSON.parse(JSON.stringify(whole(change!))));
+    const all = { ...whole(change!), updatedBefore: Date.parse(then) };
+    expect(JSON.parse(JSON.stringify(change))).toEqual(JSON.parse(JSON.stringify(all)));
   });
 
   it('gives a change whole: both images, their bytes, the paths and the time', () => {
