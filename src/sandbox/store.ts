@@ -88,7 +88,7 @@ export class RecordStore {
 
   /** Makes delayed changes visible once their delay (`lateCommitMs` or `replicaLagMs`) has passed. */
   applyDueCommits(): void {
-    const now = this.#clock();
+    const now = this.#settings.now();
     for (const commit of this.#late.take(now)) this.#show(commit);
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
@@ -288,19 +288,21 @@ export class RecordStore {
 
   #commit(table: RecordTable, id: number, text: string | undefined, updatedAt: number): void {
     const visibleAt = this.#clock() + this.#lateCommitMs;
-    const commit = { table, id, text, updatedAt, visibleAt };
+    // Not by the server's clock: after `skewClock` has set it back, changes would stay invisible for as long.
+    const dueAt = this.#settings.now() + this.#lateCommitMs;
+    const commit = { table, id, text, updatedAt, visibleAt, dueAt };
     if (this.#lateCommitMs === 0) this.#show(commit);
     else this.#late.add(commit);
   }
 
-  #show({ table, id, text, updatedAt, visibleAt }: PendingCommit): void {
+  #show(commit: PendingCommit): void {
+    const { table, id, text, visibleAt, dueAt } = commit;
     const before = table.text(id);
     if (text === undefined && before === undefined) return;
-    apply({ table, id, text, updatedAt });
+    apply(commit);
     const replica = this.#replicas.get(table.resource);
     if (replica) {
-      const then = visibleAt + this.#replicaLagMs;
-      this.#lagging.add({ table: replica, id, text, updatedAt, visibleAt: then });
+      this.#lagging.add({ ...commit, table: replica, dueAt: dueAt + this.#replicaLagMs });
     }
     const kind = text === undefined ? 'delete' : before === undefined ? 'create' : 'update';
     const entry = { at: visibleAt, resource: table.resource, key: table.keyOf(id), kind } as const;
@@ -310,7 +312,7 @@ export class RecordStore {
   }
 }
 
-function apply({ table, id, text, updatedAt }: Omit<PendingCommit, 'visibleAt'>): void {
+function apply({ table, id, text, updatedAt }: PendingCommit): void {
   if (text === undefined) table.remove(id);
   else table.put(id, text, updatedAt);
 }
@@ -322,7 +324,10 @@ interface PendingCommit {
   /** JSON text that will be served; undefined for a deletion. */
   readonly text: string | undefined;
   readonly updatedAt: number;
+  /** Time of the change in the log of changes: when it becomes visible by the server's clock, in epoch ms. */
   readonly visibleAt: number;
+  /** When the change becomes visible, in epoch ms by a clock without the skew of the server's clock. */
+  readonly dueAt: number;
 }
 
 class LateCommits {
@@ -339,9 +344,9 @@ class LateCommits {
     return this.#newest.get(nameOf(table, id));
   }
 
-  /** Removes and returns the changes whose delay has passed, oldest first. @param now Epoch ms. */
+  /** Removes and returns the changes whose delay has passed, oldest first. @param now Epoch ms, by the clock of `dueAt`. */
   take(now: number): PendingCommit[] {
-    const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
+    const due = this.#waiting.findIndex(({ dueAt }) => dueAt > now);
     const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);
     for (const commit of commits) {
       const name = nameOf(commit.table, commit.id);

@@ -237,6 +237,19 @@ it('commits late: a third change builds on the second while that is not seen yet
   expect(order(100_001)).toMatchObject({ notes: 'one', class: 'two', tip: 3 });
 });
 
+it('commits late by the true clock, after the clock of the server was set back', async () => {
+  await start({ lateCommitMs: 500, replicaLagMs: 500 });
+  const { page } = await connect(sandbox);
+  const notes = async () => (await page('orders', { orderNumber: 100_001 })).data[0]!.notes;
+  sandbox.change('orders', 100_001, { notes: 'one' });
+  sandbox.skewClock(-3_600_000);
+  sandbox.change('orders', 100_001, { notes: 'two' });
+  clock.pass(500);
+  expect(order(100_001)).toMatchObject({ notes: 'two' });
+  clock.pass(500);
+  expect([await notes(), await notes()]).toEqual(['two', 'two']);
+});
+
 it('changes by itself at the rate it is given, by its clock', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
