@@ -93,14 +93,19 @@ export class RecordStore {
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
-  /** Creates a random record, with the fields of `partial` in place of generated ones. @returns the record's key. */
+  /**
+   * Creates a random record, with the fields of `partial` in place of generated ones. An `updated_at` among them is also the time by which
+   * lists are sorted and windows are selected.
+   *
+   * @returns the record's key.
+   */
   create(resource: Resource, partial: JsonObject = {}): RecordKey {
     const table = this.table(resource);
     const id = table.issue();
     const updatedAt = this.#now();
     const stamp = new Date(updatedAt).toISOString();
     const customer = this.#winery.customerOf(resource, id);
-    const record = this.#trade.make(
+    const generated = this.#trade.make(
       resource,
       {
         number: table.numberOf(id),
@@ -113,8 +118,9 @@ export class RecordStore {
       id,
       this.#random,
     );
-    const text = JSON.stringify({ ...record, ...partial });
-    this.#commit(table, id, this.#drift.serve(resource, id, text), updatedAt);
+    const record = { ...generated, ...partial };
+    const text = this.#drift.serve(resource, id, JSON.stringify(record));
+    this.#commit(table, id, text, shownUpdatedAt(table, record) ?? updatedAt);
     return table.keyOf(id);
   }
 
@@ -129,15 +135,13 @@ export class RecordStore {
     const record = JSON.parse(text) as JsonObject;
     const old = isObject(record) ? record.updated_at : undefined;
     const after = patched(record, patch);
-    let updatedAt = this.#now();
-    if (isObject(after) && table.rules.dated) {
-      const own = after.updated_at !== old;
-      const parsed = own ? Date.parse(JSON.stringify(after.updated_at ?? null).slice(1, -1)) : NaN;
-      if (!own) after.updated_at = new Date(updatedAt).toISOString();
-      if (!Number.isNaN(parsed)) updatedAt = parsed;
+    const updatedAt = this.#now();
+    if (isObject(after) && table.rules.dated && after.updated_at === old) {
+      after.updated_at = new Date(updatedAt).toISOString();
     }
     // If the patch changed the key field, the record is still identified by its old key.
-    this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
+    const served = this.#drift.serve(resource, id, JSON.stringify(after));
+    this.#commit(table, id, served, shownUpdatedAt(table, after) ?? updatedAt);
   }
 
   alter(resource: Resource, key: RecordKey): void {
@@ -310,6 +314,13 @@ export class RecordStore {
     const parse = (json: string | undefined) => JSON.parse(json ?? 'null') as JsonValue;
     this.#log.push({ ...entry, status: statusChanges(parse(before), parse(text)) });
   }
+}
+
+/** Returns the time in a record's `updated_at`, in epoch ms; undefined if it has none, or if the list has no dates. */
+function shownUpdatedAt(table: RecordTable, record: JsonValue): number | undefined {
+  if (!table.rules.dated || !isObject(record)) return undefined;
+  const at = typeof record.updated_at === 'string' ? Date.parse(record.updated_at) : NaN;
+  return Number.isNaN(at) ? undefined : at;
 }
 
 function apply({ table, id, text, updatedAt }: PendingCommit): void {

@@ -183,6 +183,16 @@ describe('controls', () => {
     expect(sandbox.truth.count('orders')).toBe(201);
   });
 
+  it('create a record with its own `updated_at`, by which windows find it', async () => {
+    await start();
+    const key = sandbox.create('orders', { updated_at: '2020-02-02T02:02:02.000Z' });
+    const { page } = await connect(sandbox);
+    const window = { modifiedFromDate: '2020-02-02', modifiedToDate: '2020-02-03' };
+    expect((await page('orders', window)).data.map(({ order_number }) => order_number)).toEqual([
+      key,
+    ]);
+  });
+
   it('start from nothing', async () => {
     const none = {
       orders: 0,
