@@ -78,9 +78,11 @@ export class Traffic {
     const random = this.#random;
     const key = this.#pickRecord(resource);
     const lot = random.next();
-    const fixed = resource === 'wine-clubs';
-    if (key === undefined || (!fixed && lot < 0.15)) this.#store.create(resource);
-    else if (!fixed && lot < 0.16) this.#store.remove(resource, key);
+    if (resource === 'wine-clubs') {
+      // Clubs are neither created nor removed.
+      if (key !== undefined) this.#store.alter(resource, key);
+    } else if (key === undefined || lot < 0.15) this.#store.create(resource);
+    else if (lot < 0.16) this.#store.remove(resource, key);
     else this.#store.alter(resource, key);
   }
 

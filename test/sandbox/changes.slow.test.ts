@@ -208,6 +208,8 @@ describe('controls', () => {
     sandbox.changeSome(200);
     expect((await page('orders')).data.length).toBe(sandbox.truth.count('orders'));
     expect(sandbox.truth.count('orders')).toBeGreaterThan(5);
+    sandbox.changeSome(1_000);
+    expect(sandbox.truth.count('wine-clubs')).toBe(0); // clubs are not created
   });
 });
 
