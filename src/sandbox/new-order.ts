@@ -1,15 +1,8 @@
 import { CLUB_NAMES, type Wine } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
-import type { Contact } from './people.ts';
+import type { Buyer, Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-
-/** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
-export interface Buyer {
-  readonly contact: object;
-  readonly shipping: object;
-  readonly billing: object;
-}
 
 interface NewOrder {
   readonly number: number;

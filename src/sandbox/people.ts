@@ -11,19 +11,12 @@ export type Contact = {
   email: string;
 };
 
-interface PostalAddress {
-  line1: string;
-  line2: string | null;
-  city: string;
-  state: string;
-  zip_code: string;
-}
-
-interface Person {
-  readonly contact: Contact;
-  readonly address: PostalAddress;
-  /** Contact and address to which this person's orders are sent: the person's own, or another person's if the orders are gifts. */
-  readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
+/** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
+export interface Buyer {
+  readonly contact: object;
+  /** Address to which the buyer's orders are sent: the buyer's own, or another person's if the orders are gifts. */
+  readonly shipping: object;
+  readonly billing: object;
 }
 
 const FIRST =
@@ -52,25 +45,19 @@ const TOWNS = [
   ['Miami', 'FL', 331],
 ] as const;
 
-/** Creates a person; the same seed and number give the same person. */
-export function makePerson(seed: number, number: number): Person {
-  const contact = makeContact(seed, number);
-  const address = makeAddress(seed, number);
-  const gift = new Random(seed, number).chance(0.12);
+/** Creates a buyer; the same seed and number give the same buyer. */
+export function makeBuyer(seed: number, number: number): Buyer {
+  const isGift = new Random(seed, number).chance(0.12);
   return {
-    contact,
-    address,
-    recipient: gift
-      ? { contact: makeContact(seed + 1, number), address: makeAddress(seed + 1, number) }
-      : { contact, address },
+    contact: makeContact(seed, number),
+    shipping: addressFields('shipping', isGift ? seed + 1 : seed, number),
+    billing: addressFields('billing', seed, number),
   };
 }
 
-export function addressFields(
-  kind: 'shipping' | 'billing',
-  contact: Contact,
-  address: PostalAddress,
-): JsonObject {
+function addressFields(kind: 'shipping' | 'billing', seed: number, number: number): JsonObject {
+  const contact = makeContact(seed, number);
+  const address = makeAddress(seed, number);
   return {
     [`${kind}_first_name`]: contact.first_name,
     [`${kind}_last_name`]: contact.last_name,
@@ -84,15 +71,10 @@ export function addressFields(
   };
 }
 
-/** Returns a person's fields as JSON bytes, to be inserted at the placeholders of a `Template`. */
-export function personBytes(person: Person): PersonBytes {
+/** Returns a buyer's fields as JSON bytes, to be inserted at the placeholders of a `Template`. */
+export function personBytes({ contact, shipping, billing }: Buyer): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
-  const { contact, address, recipient } = person;
-  return {
-    contact: fields(contact),
-    shipping: fields(addressFields('shipping', recipient.contact, recipient.address)),
-    billing: fields(addressFields('billing', contact, address)),
-  };
+  return { contact: fields(contact), shipping: fields(shipping), billing: fields(billing) };
 }
 
 function makeContact(seed: number, number: number): Contact {
@@ -113,7 +95,7 @@ function makeContact(seed: number, number: number): Contact {
   };
 }
 
-function makeAddress(seed: number, number: number): PostalAddress {
+function makeAddress(seed: number, number: number) {
   const random = new Random(seed ^ 0xadd7e55, number);
   const [city, state, zip] = random.pick(TOWNS);
   return {

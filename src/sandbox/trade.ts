@@ -13,10 +13,10 @@ import {
   makeStock,
   makeCatalogue,
 } from './goods.ts';
-import { newOrder, type Buyer } from './new-order.ts';
+import { newOrder } from './new-order.ts';
 import { editOrder, advanceOrder } from './order-life.ts';
 import { isOrder, type OrderRecord } from './order-record.ts';
-import { addressFields, makePerson, personBytes } from './people.ts';
+import { makeBuyer, personBytes, type Buyer } from './people.ts';
 import { Random, mix } from './random.ts';
 import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 import { PLACEHOLDERS, Template, type PersonBytes } from './template.ts';
@@ -79,19 +79,14 @@ export class Trade {
    * Template}.
    */
   personAt(number: number): PersonBytes {
-    return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
+    return (this.#people[number] ??= personBytes(makeBuyer(this.seed, number)));
   }
 
   /**
    * Returns the contact and address fields of the invented person with this number, for a new order. A number always has the same person.
    */
   buyerAt(number: number): Buyer {
-    const { contact, address, recipient } = makePerson(this.seed, number);
-    return {
-      contact,
-      shipping: addressFields('shipping', recipient.contact, recipient.address),
-      billing: addressFields('billing', contact, address),
-    };
+    return makeBuyer(this.seed, number);
   }
 
   /**
