@@ -1,16 +1,8 @@
 import { CLUB_NAMES, type Wine } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
-import type { Buyer, Contact } from './people.ts';
+import type { Contact, NewRecordBasics } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-
-interface NewOrder {
-  readonly number: number;
-  readonly at: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly buyer: Buyer;
-}
 
 const NOTES = [
   'Leave with the doorman',
@@ -35,7 +27,7 @@ const money = (cents: number): number => Math.round(cents) / 100;
 
 /** Creates an order that is neither paid nor shipped. The total is consistent with the other amounts. */
 export function newOrder(
-  basics: NewOrder,
+  basics: NewRecordBasics,
   catalogue: readonly Wine[],
   random: Random,
 ): OrderRecord {

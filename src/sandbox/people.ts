@@ -19,6 +19,18 @@ export interface Buyer {
   readonly billing: object;
 }
 
+/** Properties of a new record that do not depend on its list. Times are by the server's clock. */
+export interface NewRecordBasics {
+  readonly number: number;
+  /** Number in the key of the customer to whom the record belongs. */
+  readonly customer: number;
+  /** Time of creation, in epoch ms. */
+  readonly at: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly buyer: Buyer;
+}
+
 const FIRST =
   'Anna Ben Carla David Elena Frank Grace Henry Iris Jack Karen Luis Maya Noah Olivia Peter Quinn Rosa Sam Tara Uma Victor Wendy Zoë José Søren Łukasz Chloé Jürgen Ольга 陽子 Siobhán Thị-Hạnh Ḥasan'.split(
     ' ',

@@ -16,7 +16,7 @@ import {
 import { newOrder } from './new-order.ts';
 import { editOrder, advanceOrder } from './order-life.ts';
 import { isOrder, type OrderRecord } from './order-record.ts';
-import { makeBuyer, personBytes, type Buyer } from './people.ts';
+import { makeBuyer, personBytes, type Buyer, type NewRecordBasics } from './people.ts';
 import { Random, mix } from './random.ts';
 import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 import { PLACEHOLDERS, Template, type PersonBytes } from './template.ts';
@@ -41,15 +41,6 @@ const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   'wine-club-members': 256,
   products: CATALOGUE,
 };
-
-interface NewRecordBasics {
-  readonly number: number;
-  readonly customer: number;
-  readonly at: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly buyer: Buyer;
-}
 
 /** Generated data that the accounts share: wines, people, and templates of records. */
 export class Trade {
@@ -133,15 +124,13 @@ export class Trade {
       case 'orders':
         return newOrder(birth, this.#catalogue, random);
       case 'customers':
-        return makeCustomer(birth, birth.buyer.contact, random);
+        return makeCustomer(birth, random);
       case 'inventory':
         return makeStock(`${RULES.inventory.keyPrefix}${birth.number}`, wine, random);
       case 'wine-clubs':
         return makeClub(birth.number, place, random);
-      case 'wine-club-members': {
-        const at = new Date(birth.at).toISOString();
-        return makeMember({ ...birth, at }, birth.buyer.contact, random);
-      }
+      case 'wine-club-members':
+        return makeMember(birth, random);
       case 'products':
         return makeProduct(birth, wine, random);
     }
