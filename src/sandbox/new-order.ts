@@ -1,6 +1,6 @@
 import { CLUB_NAMES, type Wine } from './goods.ts';
-import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
-import type { Contact, NewRecordBasics } from './people.ts';
+import type { ClubPackage, OrderItem, OrderRecord } from './order-record.ts';
+import type { NewRecordBasics } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 
@@ -57,19 +57,15 @@ export function newOrder(
   const salesTax = Math.round((subtotal - discount) * 0.0825);
   const crv = random.chance(0.6) ? bottles * 10 : 0;
   const tip = type === 'POS' && random.chance(0.5) ? random.between(1, 40) * 100 : 0;
-  const amount = (cents: number | null) => (cents === null ? null : money(cents));
-  const amounts: OrderDiscounts = {
-    auto_discount: amount(discounts.auto_discount),
-    promocode_discount: amount(discounts.promocode_discount),
-    pos_discount: amount(discounts.pos_discount),
-    custom_discount: amount(discounts.custom_discount),
-  };
+  const amounts = Object.fromEntries(
+    Object.entries(discounts).map(([kind, cents]) => [kind, cents === null ? null : money(cents)]),
+  );
   return {
     order_number: basics.number,
     created_at: basics.createdAt,
     updated_at: basics.updatedAt,
     order_date: new Date(basics.at).toISOString(),
-    ...(basics.buyer.contact as Contact),
+    ...basics.buyer.contact,
     subtotal_price: money(subtotal),
     total_discounts: money(discount),
     shipping_price: money(shipping),

@@ -2,17 +2,9 @@ import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';
 
-/** Personal fields of an order or a customer. */
-export type Contact = {
-  first_name: string;
-  last_name: string;
-  date_of_birth: string | null;
-  phone: string | null;
-  email: string;
-};
-
 /** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
 export interface Buyer {
+  /** Personal fields of an order or a customer. */
   readonly contact: object;
   /** Address to which the buyer's orders are sent: the buyer's own, or another person's if the orders are gifts. */
   readonly shipping: object;
@@ -89,7 +81,7 @@ export function personBytes({ contact, shipping, billing }: Buyer): PersonBytes 
   return { contact: fields(contact), shipping: fields(shipping), billing: fields(billing) };
 }
 
-function makeContact(seed: number, number: number): Contact {
+function makeContact(seed: number, number: number) {
   const random = new Random(seed ^ 0x70e09, number);
   const first = random.pick(FIRST);
   const last = random.pick(LAST);
