@@ -56,8 +56,7 @@ export function listPage(table: RecordTable, query: ParsedListQuery, view: ListV
     ...paginationOf(begin, query.pageSize, counted),
     current_offset: readings.echo === 'missing' ? undefined : shownAs.offset,
     page_size: readings.echo === 'missing' ? undefined : shownAs.pageSize,
-    ...(counted > 0 && { has_next_page: hasNext }),
-    ...((isWrapped || readings.hasNextPage === 'always') && { has_next_page: true }),
+    has_next_page: isWrapped || readings.hasNextPage === 'always' || (counted > 0 && hasNext),
   };
   out.text(`],"pagination":${JSON.stringify(pagination)}}`);
   return out.finish();

@@ -35,11 +35,9 @@ export class RecordStore {
   readonly #drift = new Drift();
   readonly #clock: () => number;
   readonly #resolutionMs: number;
-  readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
   /** The lists as the lagging replica shows them; empty if the sandbox has no replica. */
   readonly #replicas = new Map<Resource, RecordTable>();
-  readonly #replicaLagMs: number;
   readonly #lagging = new LateCommits();
 
   /**
@@ -56,8 +54,6 @@ export class RecordStore {
     this.#trade = trade;
     this.#clock = clock;
     this.#resolutionMs = RESOLUTION_MS[settings.updatedAtResolution];
-    this.#lateCommitMs = settings.lateCommitMs;
-    this.#replicaLagMs = settings.replicaLagMs;
     this.#log = new BoundedLog(settings.changeLogLimit);
     this.#random = new Random(seed, 0xc4a);
     this.#lots = new Random(seed, 0xd21f);
@@ -70,7 +66,7 @@ export class RecordStore {
     let table = this.#tables.get(resource);
     if (!table) {
       this.#tables.set(resource, (table = this.#make(resource)));
-      if (this.#replicaLagMs > 0) this.#replicas.set(resource, this.#make(resource));
+      if (this.#settings.replicaLagMs > 0) this.#replicas.set(resource, this.#make(resource));
     }
     return table;
   }
@@ -291,11 +287,12 @@ export class RecordStore {
   }
 
   #commit(table: RecordTable, id: number, text: string | undefined, updatedAt: number): void {
-    const visibleAt = this.#clock() + this.#lateCommitMs;
+    const { lateCommitMs, now } = this.#settings;
+    const visibleAt = this.#clock() + lateCommitMs;
     // Not by the server's clock: after `skewClock` has set it back, changes would stay invisible for as long.
-    const dueAt = this.#settings.now() + this.#lateCommitMs;
+    const dueAt = now() + lateCommitMs;
     const commit = { table, id, text, updatedAt, visibleAt, dueAt };
-    if (this.#lateCommitMs === 0) this.#show(commit);
+    if (lateCommitMs === 0) this.#show(commit);
     else this.#late.add(commit);
   }
 
@@ -306,7 +303,7 @@ export class RecordStore {
     apply(commit);
     const replica = this.#replicas.get(table.resource);
     if (replica) {
-      this.#lagging.add({ ...commit, table: replica, dueAt: dueAt + this.#replicaLagMs });
+      this.#lagging.add({ ...commit, table: replica, dueAt: dueAt + this.#settings.replicaLagMs });
     }
     const kind = text === undefined ? 'delete' : before === undefined ? 'create' : 'update';
     const entry = { at: visibleAt, resource: table.resource, key: table.keyOf(id), kind } as const;
