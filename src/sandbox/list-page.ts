@@ -8,7 +8,7 @@ import { patched, type JsonObject } from './resources.ts';
 import { mix, type Random } from './random.ts';
 import type { RecordTable } from './table.ts';
 
-const COMMA = 44;
+const COMMA = Buffer.from(',');
 /** Approximate size of a record in bytes, from which the initial capacity of the response buffer is computed. */
 const RECORD_BYTES = 3_072;
 
@@ -42,10 +42,10 @@ export function listPage(table: RecordTable, query: ParsedListQuery, view: ListV
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
   out.text('{"data":[');
   shown.forEach((id, k) => {
-    if (k > 0) out.byte(COMMA);
+    if (k > 0) out.bytes(COMMA);
     table.write(out, id);
     if (!repeated.has(id)) return;
-    out.byte(COMMA);
+    out.bytes(COMMA);
     if (fault?.kind !== 'repeat' || fault.patch === undefined) return table.write(out, id);
     const record = JSON.parse(table.text(id)!) as JsonObject;
     out.text(JSON.stringify(patched(record, fault.patch)));
