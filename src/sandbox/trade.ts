@@ -74,13 +74,6 @@ export class Trade {
   }
 
   /**
-   * Returns the contact and address fields of the invented person with this number, for a new order. A number always has the same person.
-   */
-  buyerAt(number: number): Buyer {
-    return makeBuyer(this.seed, number);
-  }
-
-  /**
    * Returns a list's templates (generated records, from which further ones are made). All accounts share them, because creating them takes
    * most of the time and memory.
    */
@@ -210,7 +203,7 @@ export class Winery {
   }
 
   buyerAt(customer: number): Buyer {
-    return this.#trade.buyerAt(this.#personOf(customer));
+    return makeBuyer(this.#trade.seed, this.#personOf(customer));
   }
 
   templates(resource: Resource): readonly Template[] {
