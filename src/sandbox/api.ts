@@ -234,10 +234,7 @@ export class Hidden {
   readonly #startedAt: number;
   readonly #shares = new Map<Resource, Set<{ readonly share: number }>>();
 
-  constructor(
-    { seed, wrongIndexMs }: { readonly seed: number; readonly wrongIndexMs: number },
-    clock: () => number,
-  ) {
+  constructor({ seed, wrongIndexMs }: SandboxSettings, clock: () => number) {
     this.#seed = mix(seed, 0x41d);
     this.#wrongIndexMs = wrongIndexMs;
     this.#clock = clock;
