@@ -182,7 +182,6 @@ const MAX_CACHED_PAGES = 2_000;
 
 /** The accounts of a sandbox. Finds the account of a request by its API key or token. */
 export class Accounts {
-  readonly first: ServedAccount;
   /** All accounts, sorted by name. */
   readonly all: readonly ServedAccount[];
   /**
@@ -198,16 +197,14 @@ export class Accounts {
     const { accounts, seed, apiKey, records } = settings;
     const trade = new Trade(seed, records);
     const digits = String(accounts).length;
-    const nameOf = (number: number) => `winery-${String(number).padStart(digits, '0')}`;
-    this.first = makeServedAccount(nameOf(1), settings, trade, clock);
     this.all = Array.from({ length: accounts }, (_, k) => {
-      if (k === 0) return this.first;
-      const own = { ...settings, seed: mix(seed, k), apiKey: `${apiKey}-${k + 1}` };
-      return makeServedAccount(nameOf(k + 1), own, trade, clock);
+      const name = `winery-${String(k + 1).padStart(digits, '0')}`;
+      const own = k > 0 ? { seed: mix(seed, k), apiKey: `${apiKey}-${k + 1}` } : {};
+      return makeServedAccount(name, { ...settings, ...own }, trade, clock);
     });
     // A seed that no account has, so that its tokens are never accepted, not even tokens issued by an earlier start of the sandbox.
     const none = { ...settings, seed: mix(seed, -1), apiKey: randomUUID() };
-    this.fallback = accounts === 1 ? this.first : makeServedAccount('nobody', none, trade, clock);
+    this.fallback = accounts === 1 ? this.all[0]! : makeServedAccount('nobody', none, trade, clock);
     this.#byName = new Map(this.all.map((account) => [account.controls.name, account]));
     this.#byKey = new Map(this.all.map((account) => [account.controls.apiKey, account]));
   }

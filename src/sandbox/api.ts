@@ -78,23 +78,21 @@ export class SandboxApi {
     token: string | undefined,
     fault?: PageFault,
   ): Promise<ApiResponse> {
-    const { readings, sort, shuffleTies, replicaLagMs, totalCap } = this.#settings;
+    const { readings, shuffleTies, replicaLagMs } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return unauthorized(readings.unauthorized);
     }
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
     if (typeof query === 'string') return errorResponse(400, query);
-    const hidden = this.#hidden.of(resource);
     this.#lists += 1;
     const isOfReplica = replicaLagMs > 0 && this.#lists % 2 === 0;
     const table = isOfReplica ? this.#store.replica(resource) : this.#store.table(resource);
     const body = listPage(table, query, {
-      ...{ sort, totalCap },
+      ...this.#settings,
       estimate: (total) => this.#estimate(resource, query, total),
-      readings,
-      ...(shuffleTies && { shuffle: this.#lists }),
-      ...(hidden && { hidden }),
-      ...(fault && { fault: { ...fault, random: this.#random } }),
+      shuffle: shuffleTies ? this.#lists : undefined,
+      hidden: this.#hidden.of(resource),
+      fault: fault && { ...fault, random: this.#random },
     });
     const { stampZone } = readings;
     const shown = stampZone ? Buffer.from(withLocalStamps(body.toString(), stampZone)) : body;
@@ -127,8 +125,7 @@ export class SandboxApi {
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
     if (typeof query === 'string') return false;
     const table = this.#store.table(resource);
-    const hidden = this.#hidden.of(resource);
-    const { ids } = selectIds(table, query, { sort, ...(hidden && { hidden }) });
+    const { ids } = selectIds(table, query, { sort, hidden: this.#hidden.of(resource) });
     return ids.includes(table.idOf(key));
   }
 
@@ -237,10 +234,7 @@ export class Hidden {
   readonly #startedAt: number;
   readonly #shares = new Map<Resource, Set<{ readonly share: number }>>();
 
-  constructor(
-    { seed, wrongIndexMs }: { readonly seed: number; readonly wrongIndexMs: number },
-    clock: () => number,
-  ) {
+  constructor({ seed, wrongIndexMs }: SandboxSettings, clock: () => number) {
     this.#seed = mix(seed, 0x41d);
     this.#wrongIndexMs = wrongIndexMs;
     this.#clock = clock;

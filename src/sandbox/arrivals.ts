@@ -57,9 +57,10 @@ export class Arrivals {
     this.#counted.set(name, counted);
     while (counted.length > 0 && counted[0]! <= at - windowMs) counted.shift();
     const refused = counted.length >= quota;
-    const waitMs = refused ? Math.max(1, counted[0]! + windowMs - at) : 0;
     if (!refused || this.#settings.readings.refusedCount) counted.push(at);
     if (counted.length > quota) counted.shift();
+    // Computed after the request was counted: if refused requests count, this one takes the place of the oldest.
+    const waitMs = refused ? Math.max(1, counted[0]! + windowMs - at) : 0;
     return { arrival, waitMs };
   }
 

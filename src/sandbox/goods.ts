@@ -1,5 +1,6 @@
 // Random records of every list except orders, and changes to them. The API's description lists no fields of them: they are invented.
 
+import type { NewRecordBasics } from './people.ts';
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 
@@ -74,11 +75,7 @@ export function makeCatalogue(seed: number, count: number): readonly Wine[] {
   });
 }
 
-export function makeProduct(
-  basics: { number: number; createdAt: string; updatedAt: string },
-  wine: Wine,
-  random: Random,
-): JsonObject {
+export function makeProduct(basics: NewRecordBasics, wine: Wine, random: Random): JsonObject {
   return {
     id: basics.number,
     title: wine.product_name,
@@ -156,18 +153,14 @@ export function makeClub(number: number, place: number, random: Random): JsonObj
   };
 }
 
-export function makeMember(
-  basics: { number: number; customer: number; createdAt: string; updatedAt: string; at: string },
-  contact: object,
-  random: Random,
-): JsonObject {
+export function makeMember(basics: NewRecordBasics, random: Random): JsonObject {
   return {
     id: basics.number,
     customer_id: basics.customer,
-    ...contact,
+    ...basics.buyer.contact,
     wine_club_id: random.between(1, CLUB_NAMES.length),
     status: random.pick(['active', 'active', 'active', 'on_hold', 'cancelled']),
-    joined_at: basics.at,
+    joined_at: new Date(basics.at).toISOString(),
     cancelled_at: null,
     shipments: random.between(0, 30),
     preferences: random.pick([null, {}, { varietals: ['Pinot Noir', 'Rosé'], sweetness: 2 }]),
@@ -192,14 +185,10 @@ export function alterMember(member: JsonObject, at: string, random: Random): voi
 
 const TAGS = ['newsletter', 'vip', 'local', 'Großkunde', 'gift-giver'];
 
-export function makeCustomer(
-  basics: { number: number; createdAt: string; updatedAt: string },
-  contact: object,
-  random: Random,
-): JsonObject {
+export function makeCustomer(basics: NewRecordBasics, random: Random): JsonObject {
   return {
     id: basics.number,
-    ...contact,
+    ...basics.buyer.contact,
     customer_type: random.pick(['Retail', 'Club Member', 'Trade', null]),
     tags: TAGS.filter(() => random.chance(0.2)),
     accepts_marketing: random.chance(0.6),

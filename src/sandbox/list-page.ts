@@ -3,38 +3,34 @@
 import { ByteWriter } from './template.ts';
 import type { PageFault } from './faults.ts';
 import type { ParsedListQuery, DateWindow } from './list-query.ts';
-import type { Readings, Sort } from './options.ts';
+import type { SandboxSettings, Sort } from './options.ts';
 import { patched, type JsonObject } from './resources.ts';
 import { mix, type Random } from './random.ts';
 import type { RecordTable } from './table.ts';
 
-const COMMA = 44;
+const COMMA = Buffer.from(',');
 /** Approximate size of a record in bytes, from which the initial capacity of the response buffer is computed. */
 const RECORD_BYTES = 3_072;
 
 /**
  * Settings of a list's pages that do not come from the request: order, hidden records, deviations from the API's description, and faults.
  */
-interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
-  /**
-   * Deviations from the API's description: in the reported list offset and page size (`echo`), in pages past the end (`behindEnd`), and in
-   * `has_next_page`. Default: none.
-   */
-  readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
-  /** Maximum number of records that a query returns, over all its pages. No larger total is reported. Default: no limit. */
-  readonly totalCap?: number;
-  /** Maps the true number of records to the reported `total_records`. Default: the true number. */
-  readonly estimate?: (total: number) => number;
+interface ListView
+  extends
+    Pick<SandboxSettings, 'readings' | 'totalCap'>,
+    Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
+  /** Maps the true number of records to the reported `total_records`. */
+  readonly estimate: (total: number) => number;
   /** Fault to apply to this page, and the random numbers that choose the affected records. */
-  readonly fault?: PageFault & { readonly random: Random };
+  readonly fault?: (PageFault & { readonly random: Random }) | undefined;
 }
 
 export function listPage(table: RecordTable, query: ParsedListQuery, view: ListView): Buffer {
-  const { fault, readings, totalCap = Infinity, estimate = (total) => total } = view;
+  const { fault, readings, totalCap, estimate } = view;
   const selected = selectIds(table, query, view);
   const { total } = selected;
   const isWrapped =
-    readings?.behindEnd === 'first-page' && query.offset >= total && query.offset > 0;
+    readings.behindEnd === 'first-page' && query.offset >= total && query.offset > 0;
   const begin = isWrapped ? 0 : query.offset;
   const { ids } = isWrapped ? selectIds(table, { ...query, offset: 0 }, view) : selected;
   const shown = fault?.kind === 'empty' ? [] : ids;
@@ -46,22 +42,21 @@ export function listPage(table: RecordTable, query: ParsedListQuery, view: ListV
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
   out.text('{"data":[');
   shown.forEach((id, k) => {
-    if (k > 0) out.byte(COMMA);
+    if (k > 0) out.bytes(COMMA);
     table.write(out, id);
     if (!repeated.has(id)) return;
-    out.byte(COMMA);
+    out.bytes(COMMA);
     if (fault?.kind !== 'repeat' || fault.patch === undefined) return table.write(out, id);
     const record = JSON.parse(table.text(id)!) as JsonObject;
     out.text(JSON.stringify(patched(record, fault.patch)));
   });
   const used = { offset: begin, pageSize: query.pageSize };
-  const shownAs = readings?.echo === 'asked' ? (query.requested ?? used) : used;
+  const shownAs = readings.echo === 'asked' ? (query.requested ?? used) : used;
   const pagination = {
     ...paginationOf(begin, query.pageSize, counted),
-    current_offset: readings?.echo === 'missing' ? undefined : shownAs.offset,
-    page_size: readings?.echo === 'missing' ? undefined : shownAs.pageSize,
-    ...(counted > 0 && { has_next_page: hasNext }),
-    ...((isWrapped || readings?.hasNextPage === 'always') && { has_next_page: true }),
+    current_offset: readings.echo === 'missing' ? undefined : shownAs.offset,
+    page_size: readings.echo === 'missing' ? undefined : shownAs.pageSize,
+    has_next_page: isWrapped || readings.hasNextPage === 'always' || (counted > 0 && hasNext),
   };
   out.text(`],"pagination":${JSON.stringify(pagination)}}`);
   return out.finish();
@@ -71,7 +66,7 @@ export function listPage(table: RecordTable, query: ParsedListQuery, view: ListV
 export function selectIds(
   table: RecordTable,
   query: ParsedListQuery,
-  view: Pick<ListView, 'sort' | 'shuffle' | 'hidden' | 'totalCap'>,
+  view: Pick<ListView, 'sort' | 'shuffle' | 'hidden'> & { readonly totalCap?: number },
 ): { readonly ids: readonly number[]; readonly total: number } {
   const { sort, shuffle, hidden, totalCap = Infinity } = view;
   if (query.number !== undefined) return selectOne(table, query, query.number, hidden);
@@ -79,9 +74,9 @@ export function selectIds(
     offset: query.offset,
     limit: Math.max(0, Math.min(query.pageSize, totalCap - query.offset)),
     sort,
-    ...(shuffle !== undefined && { shuffle }),
-    ...(hidden && { hidden }),
-    ...(query.window && { window: query.window }),
+    shuffle,
+    hidden,
+    window: query.window,
   });
 }
 
@@ -111,13 +106,13 @@ interface Selection {
   readonly offset: number;
   readonly limit: number;
   readonly sort: Sort;
-  readonly window?: DateWindow;
+  readonly window?: DateWindow | undefined;
   /**
    * Seed of a random order of records with the same `updated_at`. If it is undefined, they are ordered by key: ascending in `updated-asc`,
    * descending in `updated-desc`.
    */
-  readonly shuffle?: number;
-  readonly hidden?: (id: number) => boolean;
+  readonly shuffle?: number | undefined;
+  readonly hidden?: ((id: number) => boolean) | undefined;
 }
 
 /** Largest date window, in records, that is sorted to select a page in key order. For a larger one, scanning the whole list is faster. */

@@ -1,23 +1,8 @@
 import { CLUB_NAMES, type Wine } from './goods.ts';
-import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
-import type { Contact } from './people.ts';
+import type { ClubPackage, OrderItem, OrderRecord } from './order-record.ts';
+import type { NewRecordBasics } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-
-/** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
-export interface Buyer {
-  readonly contact: object;
-  readonly shipping: object;
-  readonly billing: object;
-}
-
-interface NewOrder {
-  readonly number: number;
-  readonly at: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly buyer: Buyer;
-}
 
 const NOTES = [
   'Leave with the doorman',
@@ -42,7 +27,7 @@ const money = (cents: number): number => Math.round(cents) / 100;
 
 /** Creates an order that is neither paid nor shipped. The total is consistent with the other amounts. */
 export function newOrder(
-  basics: NewOrder,
+  basics: NewRecordBasics,
   catalogue: readonly Wine[],
   random: Random,
 ): OrderRecord {
@@ -72,19 +57,15 @@ export function newOrder(
   const salesTax = Math.round((subtotal - discount) * 0.0825);
   const crv = random.chance(0.6) ? bottles * 10 : 0;
   const tip = type === 'POS' && random.chance(0.5) ? random.between(1, 40) * 100 : 0;
-  const amount = (cents: number | null) => (cents === null ? null : money(cents));
-  const amounts: OrderDiscounts = {
-    auto_discount: amount(discounts.auto_discount),
-    promocode_discount: amount(discounts.promocode_discount),
-    pos_discount: amount(discounts.pos_discount),
-    custom_discount: amount(discounts.custom_discount),
-  };
+  const amounts = Object.fromEntries(
+    Object.entries(discounts).map(([kind, cents]) => [kind, cents === null ? null : money(cents)]),
+  );
   return {
     order_number: basics.number,
     created_at: basics.createdAt,
     updated_at: basics.updatedAt,
     order_date: new Date(basics.at).toISOString(),
-    ...(basics.buyer.contact as Contact),
+    ...basics.buyer.contact,
     subtotal_price: money(subtotal),
     total_discounts: money(discount),
     shipping_price: money(shipping),

@@ -237,20 +237,16 @@ function refund(order: OrderRecord, at: string, random: Random): void {
 }
 
 function addEdit(order: OrderRecord, at: string, random: Random, refunded?: number): void {
-  const changes = {
-    newItems: random.below(3),
-    deletedItems: random.below(2),
-    updatedItems: random.below(3),
-  };
   order.order_edit = [
     ...(order.order_edit ?? []).slice(-7),
     {
       order_number: order.order_number,
       created_at: at,
+      // The numbers of items that the edit added, deleted and updated.
       current_operation: {
-        newItems: String(changes.newItems),
-        deletedItems: String(changes.deletedItems),
-        updatedItems: String(changes.updatedItems),
+        newItems: String(random.below(3)),
+        deletedItems: String(random.below(2)),
+        updatedItems: String(random.below(3)),
       },
       summary: random.pick([
         {

@@ -2,28 +2,25 @@ import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';
 
-/** Personal fields of an order or a customer. */
-export type Contact = {
-  first_name: string;
-  last_name: string;
-  date_of_birth: string | null;
-  phone: string | null;
-  email: string;
-};
-
-interface PostalAddress {
-  line1: string;
-  line2: string | null;
-  city: string;
-  state: string;
-  zip_code: string;
+/** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
+export interface Buyer {
+  /** Personal fields of an order or a customer. */
+  readonly contact: object;
+  /** Address to which the buyer's orders are sent: the buyer's own, or another person's if the orders are gifts. */
+  readonly shipping: object;
+  readonly billing: object;
 }
 
-interface Person {
-  readonly contact: Contact;
-  readonly address: PostalAddress;
-  /** Contact and address to which this person's orders are sent: the person's own, or another person's if the orders are gifts. */
-  readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
+/** Properties of a new record that do not depend on its list. Times are by the server's clock. */
+export interface NewRecordBasics {
+  readonly number: number;
+  /** Number in the key of the customer to whom the record belongs. */
+  readonly customer: number;
+  /** Time of creation, in epoch ms. */
+  readonly at: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly buyer: Buyer;
 }
 
 const FIRST =
@@ -52,25 +49,19 @@ const TOWNS = [
   ['Miami', 'FL', 331],
 ] as const;
 
-/** Creates a person; the same seed and number give the same person. */
-export function makePerson(seed: number, number: number): Person {
-  const contact = makeContact(seed, number);
-  const address = makeAddress(seed, number);
-  const gift = new Random(seed, number).chance(0.12);
+/** Creates a buyer; the same seed and number give the same buyer. */
+export function makeBuyer(seed: number, number: number): Buyer {
+  const isGift = new Random(seed, number).chance(0.12);
   return {
-    contact,
-    address,
-    recipient: gift
-      ? { contact: makeContact(seed + 1, number), address: makeAddress(seed + 1, number) }
-      : { contact, address },
+    contact: makeContact(seed, number),
+    shipping: addressFields('shipping', isGift ? seed + 1 : seed, number),
+    billing: addressFields('billing', seed, number),
   };
 }
 
-export function addressFields(
-  kind: 'shipping' | 'billing',
-  contact: Contact,
-  address: PostalAddress,
-): JsonObject {
+function addressFields(kind: 'shipping' | 'billing', seed: number, number: number): JsonObject {
+  const contact = makeContact(seed, number);
+  const address = makeAddress(seed, number);
   return {
     [`${kind}_first_name`]: contact.first_name,
     [`${kind}_last_name`]: contact.last_name,
@@ -84,18 +75,13 @@ export function addressFields(
   };
 }
 
-/** Returns a person's fields as JSON bytes, to be inserted at the placeholders of a `Template`. */
-export function personBytes(person: Person): PersonBytes {
+/** Returns a buyer's fields as JSON bytes, to be inserted at the placeholders of a `Template`. */
+export function personBytes({ contact, shipping, billing }: Buyer): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
-  const { contact, address, recipient } = person;
-  return {
-    contact: fields(contact),
-    shipping: fields(addressFields('shipping', recipient.contact, recipient.address)),
-    billing: fields(addressFields('billing', contact, address)),
-  };
+  return { contact: fields(contact), shipping: fields(shipping), billing: fields(billing) };
 }
 
-function makeContact(seed: number, number: number): Contact {
+function makeContact(seed: number, number: number) {
   const random = new Random(seed ^ 0x70e09, number);
   const first = random.pick(FIRST);
   const last = random.pick(LAST);
@@ -113,7 +99,7 @@ function makeContact(seed: number, number: number): Contact {
   };
 }
 
-function makeAddress(seed: number, number: number): PostalAddress {
+function makeAddress(seed: number, number: number) {
   const random = new Random(seed ^ 0xadd7e55, number);
   const [city, state, zip] = random.pick(TOWNS);
   return {

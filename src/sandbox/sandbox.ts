@@ -65,7 +65,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const serverClock = () => now() + skewMs;
   const accounts = new Accounts(settings, serverClock);
   const all = accounts.all.map(({ controls }) => controls);
-  const { controls: first } = accounts.first;
+  const first = all[0]!;
   // Generates the lists before the port opens, so that the first response is as fast as later ones.
   for (const resource of RESOURCES) first.truth.count(resource);
   const random = new Random(seed, 0x1a7);

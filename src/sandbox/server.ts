@@ -148,7 +148,7 @@ export class Server {
 
   /**
    * Returns the cached response to an identical request that arrived less than `ms` ago. If there is none, returns the API's response, and
-   * caches it if its status is 200.
+   * caches it if it is successful.
    */
   async #cached(
     name: string,
@@ -159,7 +159,7 @@ export class Server {
     const cached = cachedPages.get(name);
     if (!cached || now - cached.at >= ms) {
       const made = await answer(undefined);
-      if (made.status === 200) cachedPages.set(name, { ...made, at: now });
+      if (isPageStatus(made.status)) cachedPages.set(name, { ...made, at: now });
       return made;
     }
     const { at, ...page } = cached;
@@ -207,8 +207,7 @@ export class Server {
   ): Promise<void> {
     if (response.destroyed) return;
     const { settings, serverClock } = this.#parts;
-    const zip =
-      settings.gzip && acceptsGzip(request) && (answer.status === 200 || answer.status === 203);
+    const zip = settings.gzip && acceptsGzip(request) && isPageStatus(answer.status);
     const body = zip ? await compress(answer.body, { level: constants.Z_BEST_SPEED }) : answer.body;
     response.sendDate = false;
     response.writeHead(answer.status, {
@@ -246,6 +245,11 @@ function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
       ? { status, headers: {}, body: Buffer.from(body) }
       : jsonResponse(status, body);
   return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+/** Whether a response has one of the statuses with which the sandbox sends pages (`readings.success`). */
+function isPageStatus(status: number): boolean {
+  return status === 200 || status === 203;
 }
 
 async function readBody(request: IncomingMessage): Promise<string | undefined> {

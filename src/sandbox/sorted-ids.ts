@@ -100,15 +100,10 @@ export class SortedIds {
 
   /** Returns the index of the first block that contains an id for which `isBefore` is false; the number of blocks if there is none. */
   #blockOf(isBefore: (id: number) => boolean): number {
-    let low = 0;
-    let high = this.#blocks.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const block = this.#blocks[middle]!;
-      if (block.length > 0 && isBefore(block.ids[block.length - 1]!)) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return countWhile(this.#blocks.length, (at) => {
+      const { ids, length } = this.#blocks[at]!;
+      return length > 0 && isBefore(ids[length - 1]!);
+    });
   }
 
   #split(at: number): void {
@@ -120,12 +115,17 @@ export class SortedIds {
   }
 }
 
-function placeIn(block: Block, isBefore: (id: number) => boolean): number {
+function placeIn({ ids, length }: Block, isBefore: (id: number) => boolean): number {
+  return countWhile(length, (index) => isBefore(ids[index]!));
+}
+
+/** Returns how many indexes below `length` fulfil a condition, by binary search. They must precede all that do not fulfil it. */
+export function countWhile(length: number, fulfils: (index: number) => boolean): number {
   let low = 0;
-  let high = block.length;
+  let high = length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (isBefore(block.ids[middle]!)) low = middle + 1;
+    if (fulfils(middle)) low = middle + 1;
     else high = middle;
   }
   return low;

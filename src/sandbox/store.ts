@@ -35,11 +35,9 @@ export class RecordStore {
   readonly #drift = new Drift();
   readonly #clock: () => number;
   readonly #resolutionMs: number;
-  readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
   /** The lists as the lagging replica shows them; empty if the sandbox has no replica. */
   readonly #replicas = new Map<Resource, RecordTable>();
-  readonly #replicaLagMs: number;
   readonly #lagging = new LateCommits();
 
   /**
@@ -56,8 +54,6 @@ export class RecordStore {
     this.#trade = trade;
     this.#clock = clock;
     this.#resolutionMs = RESOLUTION_MS[settings.updatedAtResolution];
-    this.#lateCommitMs = settings.lateCommitMs;
-    this.#replicaLagMs = settings.replicaLagMs;
     this.#log = new BoundedLog(settings.changeLogLimit);
     this.#random = new Random(seed, 0xc4a);
     this.#lots = new Random(seed, 0xd21f);
@@ -70,7 +66,7 @@ export class RecordStore {
     let table = this.#tables.get(resource);
     if (!table) {
       this.#tables.set(resource, (table = this.#make(resource)));
-      if (this.#replicaLagMs > 0) this.#replicas.set(resource, this.#make(resource));
+      if (this.#settings.replicaLagMs > 0) this.#replicas.set(resource, this.#make(resource));
     }
     return table;
   }
@@ -88,19 +84,24 @@ export class RecordStore {
 
   /** Makes delayed changes visible once their delay (`lateCommitMs` or `replicaLagMs`) has passed. */
   applyDueCommits(): void {
-    const now = this.#clock();
+    const now = this.#settings.now();
     for (const commit of this.#late.take(now)) this.#show(commit);
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
-  /** Creates a random record, with the fields of `partial` in place of generated ones. @returns the record's key. */
+  /**
+   * Creates a random record, with the fields of `partial` in place of generated ones. An `updated_at` among them is also the time by which
+   * lists are sorted and windows are selected.
+   *
+   * @returns the record's key.
+   */
   create(resource: Resource, partial: JsonObject = {}): RecordKey {
     const table = this.table(resource);
     const id = table.issue();
     const updatedAt = this.#now();
     const stamp = new Date(updatedAt).toISOString();
     const customer = this.#winery.customerOf(resource, id);
-    const record = this.#trade.make(
+    const generated = this.#trade.make(
       resource,
       {
         number: table.numberOf(id),
@@ -113,8 +114,9 @@ export class RecordStore {
       id,
       this.#random,
     );
-    const text = JSON.stringify({ ...record, ...partial });
-    this.#commit(table, id, this.#drift.serve(resource, id, text), updatedAt);
+    const record = { ...generated, ...partial };
+    const text = this.#drift.serve(resource, id, JSON.stringify(record));
+    this.#commit(table, id, text, shownUpdatedAt(table, record) ?? updatedAt);
     return table.keyOf(id);
   }
 
@@ -129,15 +131,13 @@ export class RecordStore {
     const record = JSON.parse(text) as JsonObject;
     const old = isObject(record) ? record.updated_at : undefined;
     const after = patched(record, patch);
-    let updatedAt = this.#now();
-    if (isObject(after) && table.rules.dated) {
-      const own = after.updated_at !== old;
-      const parsed = own ? Date.parse(JSON.stringify(after.updated_at ?? null).slice(1, -1)) : NaN;
-      if (!own) after.updated_at = new Date(updatedAt).toISOString();
-      if (!Number.isNaN(parsed)) updatedAt = parsed;
+    const updatedAt = this.#now();
+    if (isObject(after) && table.rules.dated && after.updated_at === old) {
+      after.updated_at = new Date(updatedAt).toISOString();
     }
     // If the patch changed the key field, the record is still identified by its old key.
-    this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
+    const served = this.#drift.serve(resource, id, JSON.stringify(after));
+    this.#commit(table, id, served, shownUpdatedAt(table, after) ?? updatedAt);
   }
 
   alter(resource: Resource, key: RecordKey): void {
@@ -287,20 +287,23 @@ export class RecordStore {
   }
 
   #commit(table: RecordTable, id: number, text: string | undefined, updatedAt: number): void {
-    const visibleAt = this.#clock() + this.#lateCommitMs;
-    const commit = { table, id, text, updatedAt, visibleAt };
-    if (this.#lateCommitMs === 0) this.#show(commit);
+    const { lateCommitMs, now } = this.#settings;
+    const visibleAt = this.#clock() + lateCommitMs;
+    // Not by the server's clock: after `skewClock` has set it back, changes would stay invisible for as long.
+    const dueAt = now() + lateCommitMs;
+    const commit = { table, id, text, updatedAt, visibleAt, dueAt };
+    if (lateCommitMs === 0) this.#show(commit);
     else this.#late.add(commit);
   }
 
-  #show({ table, id, text, updatedAt, visibleAt }: PendingCommit): void {
+  #show(commit: PendingCommit): void {
+    const { table, id, text, visibleAt, dueAt } = commit;
     const before = table.text(id);
     if (text === undefined && before === undefined) return;
-    apply({ table, id, text, updatedAt });
+    apply(commit);
     const replica = this.#replicas.get(table.resource);
     if (replica) {
-      const then = visibleAt + this.#replicaLagMs;
-      this.#lagging.add({ table: replica, id, text, updatedAt, visibleAt: then });
+      this.#lagging.add({ ...commit, table: replica, dueAt: dueAt + this.#settings.replicaLagMs });
     }
     const kind = text === undefined ? 'delete' : before === undefined ? 'create' : 'update';
     const entry = { at: visibleAt, resource: table.resource, key: table.keyOf(id), kind } as const;
@@ -310,7 +313,14 @@ export class RecordStore {
   }
 }
 
-function apply({ table, id, text, updatedAt }: Omit<PendingCommit, 'visibleAt'>): void {
+/** Returns the time in a record's `updated_at`, in epoch ms; undefined if it has none, or if the list has no dates. */
+function shownUpdatedAt(table: RecordTable, record: JsonValue): number | undefined {
+  if (!table.rules.dated || !isObject(record)) return undefined;
+  const at = typeof record.updated_at === 'string' ? Date.parse(record.updated_at) : NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+function apply({ table, id, text, updatedAt }: PendingCommit): void {
   if (text === undefined) table.remove(id);
   else table.put(id, text, updatedAt);
 }
@@ -322,7 +332,10 @@ interface PendingCommit {
   /** JSON text that will be served; undefined for a deletion. */
   readonly text: string | undefined;
   readonly updatedAt: number;
+  /** Time of the change in the log of changes: when it becomes visible by the server's clock, in epoch ms. */
   readonly visibleAt: number;
+  /** When the change becomes visible, in epoch ms by a clock without the skew of the server's clock. */
+  readonly dueAt: number;
 }
 
 class LateCommits {
@@ -339,9 +352,9 @@ class LateCommits {
     return this.#newest.get(nameOf(table, id));
   }
 
-  /** Removes and returns the changes whose delay has passed, oldest first. @param now Epoch ms. */
+  /** Removes and returns the changes whose delay has passed, oldest first. @param now Epoch ms, by the clock of `dueAt`. */
   take(now: number): PendingCommit[] {
-    const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
+    const due = this.#waiting.findIndex(({ dueAt }) => dueAt > now);
     const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);
     for (const commit of commits) {
       const name = nameOf(commit.table, commit.id);

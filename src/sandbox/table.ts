@@ -1,7 +1,7 @@
 import { ByteWriter, type Template } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
 import { RULES, type RecordKey, type Resource, type SandboxListRules } from './resources.ts';
-import { SortedIds } from './sorted-ids.ts';
+import { countWhile, SortedIds } from './sorted-ids.ts';
 import type { Winery } from './trade.ts';
 import { mix } from './random.ts';
 
@@ -27,26 +27,12 @@ export class RecordTable {
   #alive: Uint8Array;
   #issued: number;
 
-  constructor(
-    resource: Resource,
-    winery: Winery,
-    count: number,
-    history: { seed: number; endsAt: number; resolutionMs: number },
-  ) {
+  constructor(resource: Resource, winery: Winery, count: number, history: History) {
     this.resource = resource;
     this.rules = RULES[resource];
     this.#winery = winery;
     this.#templates = count > 0 ? winery.templates(resource) : [];
-    const { seed, endsAt, resolutionMs } = history;
-    const columns = makeHistory(
-      count,
-      seed,
-      endsAt,
-      resolutionMs,
-      this.#templates,
-      IN_TURN.has(resource),
-    );
-    this.#columns = columns;
+    this.#columns = makeHistory(count, history, this.#templates, IN_TURN.has(resource));
     this.#alive = new Uint8Array(count).fill(1);
     this.#issued = count;
     this.byKey = new SortedIds(
@@ -56,7 +42,7 @@ export class RecordTable {
     this.byUpdated = new SortedIds(
       (a, b) =>
         this.updatedAt(a) < this.updatedAt(b) || (this.updatedAt(a) === this.updatedAt(b) && a < b),
-      sortByUpdated(columns.updated),
+      sortByUpdated(this.#columns.updated),
     );
   }
 
@@ -161,6 +147,13 @@ export class RecordTable {
 
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
+/** What the times of the initially generated records depend on: `endsAt` is after all of them, in epoch ms. */
+interface History {
+  readonly seed: number;
+  readonly endsAt: number;
+  readonly resolutionMs: number;
+}
+
 /** Creation times and template indexes of the initially generated records, and update times (epoch ms) of all records, by record id. */
 interface Columns {
   created: Float64Array;
@@ -174,9 +167,7 @@ interface Columns {
  */
 function makeHistory(
   count: number,
-  seed: number,
-  endsAt: number,
-  resolutionMs: number,
+  { seed, endsAt, resolutionMs }: History,
   templates: readonly Template[],
   inTurn: boolean,
 ): Columns {
@@ -191,7 +182,7 @@ function makeHistory(
   for (let id = 0; id < count; id++) {
     const within = mix(seed, id * 2) / 2 ** 32;
     const created = begin + Math.floor(((id + within) / count) * HISTORY_MS);
-    const fitting = countFitting(lives, endsAt - 1 - created);
+    const fitting = countWhile(lives.length, (nth) => lives[nth]! <= endsAt - 1 - created);
     const lot = Math.cbrt(mix(seed, id * 2 + 1) / 2 ** 32);
     const chosen = inTurn ? id % fitting : Math.floor(lot * fitting);
     columns.created[id] = floor(created);
@@ -217,15 +208,4 @@ function sortByUpdated(updated: Float64Array): Uint32Array {
   const ids = new Uint32Array(updated.length);
   for (let k = 0; k < ids.length; k++) ids[k] = words[k * 2]! & 0xff_ff_ff;
   return ids;
-}
-
-function countFitting(lives: readonly number[], ageMs: number): number {
-  let low = 0;
-  let high = lives.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (lives[middle]! <= ageMs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -33,11 +33,6 @@ export class ByteWriter {
     this.bytes(Buffer.from(part));
   }
 
-  byte(code: number): void {
-    this.#reserve(1);
-    this.#bytes[this.#length++] = code;
-  }
-
   digits(value: number): void {
     let width = 1;
     for (let limit = 10; value >= limit; limit *= 10) width++;
@@ -176,16 +171,8 @@ export class Template {
         const at = distance === distance ? fill.createdAt + distance : fill.updatedAt;
         out.stamp(start + places[k]!, at);
       }
-      switch (then) {
-        case 'number':
-        case 'customer':
-          out.digits(fill[then]);
-          break;
-        case 'contact':
-        case 'shipping':
-        case 'billing':
-          out.bytes(fill.person[then]);
-      }
+      if (then === 'number' || then === 'customer') out.digits(fill[then]);
+      else if (then !== 'end') out.bytes(fill.person[then]);
     }
   }
 }

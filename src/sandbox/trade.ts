@@ -13,10 +13,10 @@ import {
   makeStock,
   makeCatalogue,
 } from './goods.ts';
-import { newOrder, type Buyer } from './new-order.ts';
+import { newOrder } from './new-order.ts';
 import { editOrder, advanceOrder } from './order-life.ts';
 import { isOrder, type OrderRecord } from './order-record.ts';
-import { addressFields, makePerson, personBytes } from './people.ts';
+import { makeBuyer, personBytes, type Buyer, type NewRecordBasics } from './people.ts';
 import { Random, mix } from './random.ts';
 import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 import { PLACEHOLDERS, Template, type PersonBytes } from './template.ts';
@@ -41,15 +41,6 @@ const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   'wine-club-members': 256,
   products: CATALOGUE,
 };
-
-interface NewRecordBasics {
-  readonly number: number;
-  readonly customer: number;
-  readonly at: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly buyer: Buyer;
-}
 
 /** Generated data that the accounts share: wines, people, and templates of records. */
 export class Trade {
@@ -79,19 +70,7 @@ export class Trade {
    * Template}.
    */
   personAt(number: number): PersonBytes {
-    return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
-  }
-
-  /**
-   * Returns the contact and address fields of the invented person with this number, for a new order. A number always has the same person.
-   */
-  buyerAt(number: number): Buyer {
-    const { contact, address, recipient } = makePerson(this.seed, number);
-    return {
-      contact,
-      shipping: addressFields('shipping', recipient.contact, recipient.address),
-      billing: addressFields('billing', contact, address),
-    };
+    return (this.#people[number] ??= personBytes(makeBuyer(this.seed, number)));
   }
 
   /**
@@ -138,15 +117,13 @@ export class Trade {
       case 'orders':
         return newOrder(birth, this.#catalogue, random);
       case 'customers':
-        return makeCustomer(birth, birth.buyer.contact, random);
+        return makeCustomer(birth, random);
       case 'inventory':
         return makeStock(`${RULES.inventory.keyPrefix}${birth.number}`, wine, random);
       case 'wine-clubs':
         return makeClub(birth.number, place, random);
-      case 'wine-club-members': {
-        const at = new Date(birth.at).toISOString();
-        return makeMember({ ...birth, at }, birth.buyer.contact, random);
-      }
+      case 'wine-club-members':
+        return makeMember(birth, random);
       case 'products':
         return makeProduct(birth, wine, random);
     }
@@ -226,7 +203,7 @@ export class Winery {
   }
 
   buyerAt(customer: number): Buyer {
-    return this.#trade.buyerAt(this.#personOf(customer));
+    return makeBuyer(this.#trade.seed, this.#personOf(customer));
   }
 
   templates(resource: Resource): readonly Template[] {

@@ -2,7 +2,7 @@ import type { SandboxSettings } from './options.ts';
 import { Random } from './random.ts';
 import type { RecordKey, Resource, JsonValue } from './resources.ts';
 import type { RecordStore } from './store.ts';
-import { convertedField, newField } from './drift.ts';
+import { convertedField, newField, type DriftRule } from './drift.ts';
 import type { Faults } from './faults.ts';
 import { isObject, RESOURCES, RULES } from './resources.ts';
 
@@ -78,9 +78,11 @@ export class Traffic {
     const random = this.#random;
     const key = this.#pickRecord(resource);
     const lot = random.next();
-    const fixed = resource === 'wine-clubs';
-    if (key === undefined || (!fixed && lot < 0.15)) this.#store.create(resource);
-    else if (!fixed && lot < 0.16) this.#store.remove(resource, key);
+    if (resource === 'wine-clubs') {
+      // Clubs are neither created nor removed.
+      if (key !== undefined) this.#store.alter(resource, key);
+    } else if (key === undefined || lot < 0.15) this.#store.create(resource);
+    else if (lot < 0.16) this.#store.remove(resource, key);
     else this.#store.alter(resource, key);
   }
 
@@ -157,21 +159,21 @@ export class RandomDrift {
 
   #addField(resource: Resource): void {
     const [field, value] = this.#random.pick(NEW_FIELDS);
-    const name = `${resource} ${field}`;
-    if (this.#end(name)) return;
-    const rule = newField(field, value);
-    this.#ends.set(name, this.#store.drift(resource, rule, { existing: EXISTING }));
+    this.#toggle(resource, field, newField(field, value));
   }
 
   #convertField(resource: Resource, key: RecordKey): void {
     const numbers = this.#numbersOf(resource, key);
     if (numbers.length === 0) return;
     const field = this.#random.pick(numbers);
+    const toText = (value: JsonValue) => (typeof value === 'number' ? String(value) : value);
+    this.#toggle(resource, field, convertedField(field, toText));
+  }
+
+  /** Ends the drift of a field if it has one, else starts it with this rule. */
+  #toggle(resource: Resource, field: string, rule: DriftRule): void {
     const name = `${resource} ${field}`;
     if (this.#end(name)) return;
-    const rule = convertedField(field, (value) =>
-      typeof value === 'number' ? String(value) : value,
-    );
     this.#ends.set(name, this.#store.drift(resource, rule, { existing: EXISTING }));
   }
 

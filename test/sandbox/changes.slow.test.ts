@@ -183,6 +183,16 @@ describe('controls', () => {
     expect(sandbox.truth.count('orders')).toBe(201);
   });
 
+  it('create a record with its own `updated_at`, by which windows find it', async () => {
+    await start();
+    const key = sandbox.create('orders', { updated_at: '2020-02-02T02:02:02.000Z' });
+    const { page } = await connect(sandbox);
+    const window = { modifiedFromDate: '2020-02-02', modifiedToDate: '2020-02-03' };
+    expect((await page('orders', window)).data.map(({ order_number }) => order_number)).toEqual([
+      key,
+    ]);
+  });
+
   it('start from nothing', async () => {
     const none = {
       orders: 0,
@@ -198,6 +208,8 @@ describe('controls', () => {
     sandbox.changeSome(200);
     expect((await page('orders')).data.length).toBe(sandbox.truth.count('orders'));
     expect(sandbox.truth.count('orders')).toBeGreaterThan(5);
+    sandbox.changeSome(1_000);
+    expect(sandbox.truth.count('wine-clubs')).toBe(0); // clubs are not created
   });
 });
 
@@ -235,6 +247,19 @@ it('commits late: a third change builds on the second while that is not seen yet
   sandbox.change('orders', 100_001, { tip: 3 });
   clock.pass(500);
   expect(order(100_001)).toMatchObject({ notes: 'one', class: 'two', tip: 3 });
+});
+
+it('commits late by the true clock, after the clock of the server was set back', async () => {
+  await start({ lateCommitMs: 500, replicaLagMs: 500 });
+  const { page } = await connect(sandbox);
+  const notes = async () => (await page('orders', { orderNumber: 100_001 })).data[0]!.notes;
+  sandbox.change('orders', 100_001, { notes: 'one' });
+  sandbox.skewClock(-3_600_000);
+  sandbox.change('orders', 100_001, { notes: 'two' });
+  clock.pass(500);
+  expect(order(100_001)).toMatchObject({ notes: 'two' });
+  clock.pass(500);
+  expect([await notes(), await notes()]).toEqual(['two', 'two']);
 });
 
 it('changes by itself at the rate it is given, by its clock', async () => {

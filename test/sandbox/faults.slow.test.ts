@@ -238,6 +238,19 @@ describe('a cache in front of the API', () => {
     expect(await (await client.get('orders')).text()).not.toBe(text);
     expect((await login(sandbox)).status).toBe(200);
   });
+
+  it('sends a page of before whose status is 203, too', async () => {
+    await sandbox.close();
+    sandbox = await startSandbox({ records: { orders: 1 }, readings: { success: 'other' } });
+    client = await connect(sandbox);
+    sandbox.fault({ kind: 'cached', ms: 300_000 });
+    const first = await client.get('orders');
+    const text = await first.text();
+    sandbox.setStatus(100_001, 'payment_status', 'refunded');
+    const cached = await client.get('orders');
+    expect([first.status, cached.status]).toEqual([203, 203]);
+    expect(await cached.text()).toBe(text);
+  });
 });
 
 describe('a replica that lags', () => {

@@ -79,6 +79,18 @@ describe('the quota of lists', () => {
     expect(await statuses(1, orders)).toEqual([200]);
   });
 
+  it('says when to come again where a refused request counts too', async () => {
+    const { get } = await start({ quotaPerMinute: 2, readings: { refusedCount: true } });
+    const orders = () => get('orders', { pageSize: 1 });
+    await orders();
+    clock.pass(10_000);
+    await orders();
+    clock.pass(10_000);
+    expect((await orders()).headers.get('retry-after')).toBe('50');
+    clock.pass(50_000);
+    expect(await statuses(1, orders)).toEqual([200]);
+  });
+
   it('says when to come again, unless told not to', async () => {
     const { get } = await start({ quotaPerMinute: 1 });
     await get('orders');
