@@ -229,17 +229,13 @@ export function serviceOf(error: unknown, list = 'kafka'): string {
 
 /** Mirrors `source`, and waits for `close` before it passes on the completion or the error. */
 function closeAfter<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
-  const closed$ = defer(close).pipe(ignoreElements());
   return concat(
     source.pipe(
-      catchError((error: unknown) => {
-        const ignored$ = closed$.pipe(catchError(() => [])); // the first error says more
-        return concat(
-          ignored$,
-          throwError(() => error),
-        );
+      catchError(async (error: unknown): Promise<never> => {
+        await close().catch(() => undefined); // the first error says more
+        throw error;
       }),
     ),
-    closed$,
+    defer(close).pipe(ignoreElements()),
   );
 }
