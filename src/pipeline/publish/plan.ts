@@ -172,7 +172,7 @@ function payloadDigestsOf(
   // Only keys whose image is written: a resync may republish an image that is newer than the record on the page.
   const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
   const again = read.records.filter(({ key }) => changed.has(key));
-  for (const each of again.length === 0 ? same : [...same, ...again]) {
+  for (const each of [...same, ...again]) {
     if (each.image?.kind === 'published' && !written.has(each.key)) continue; // its digest is stored already
     if (refreshed.has(each.key) && !written.has(each.key)) continue; // differs from its image in volatile fields
     if (each.digest) texts.set(each.key, each.digest);
@@ -233,9 +233,9 @@ function newestStampOf(
 ): number | undefined {
   const changed = new Set(changes.map(({ key }) => key));
   let newest = before;
-  for (const { key, createdAt, updatedAt } of changed.size > 0 ? read.records : []) {
-    if (!changed.has(key) || (createdAt ?? updatedAt) === null) continue;
-    for (const stamp of [createdAt, updatedAt]) {
+  for (const record of read.records) {
+    if (!changed.has(record.key)) continue; // checked first, because reading a time may parse the record
+    for (const stamp of [record.createdAt, record.updatedAt]) {
       if (stamp !== null && stamp <= latest) newest = Math.max(newest ?? -Infinity, stamp);
     }
   }
