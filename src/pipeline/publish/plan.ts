@@ -67,7 +67,8 @@ export interface PlannerOptions {
   readonly checkpoint: Checkpoint;
   readonly evolution: SchemaEvolution;
   readonly keyFields: readonly string[];
-  readonly recordKeys: RecordKeys;
+  /** Encoders of the keys of messages. Undefined if keys are text. */
+  readonly recordKeys: RecordKeys | undefined;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
   /** Creates the events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
@@ -149,7 +150,7 @@ export function planner(
         images,
         cursor: {
           ...{ sequence, ...progressWith(batch, progress), newestStamp, keyFields },
-          ...(recordKeys.format !== 'text' && { keyFormat: recordKeys.format }),
+          ...(recordKeys && { keyFormat: 'avro' }),
         },
         ...notes,
       },
