@@ -61,8 +61,8 @@ export class Marks {
   readonly #tables: MarkTables;
   readonly #recent = new Map<string, Mark>();
   readonly #changed = new Set<string>();
-  readonly #heads = new Map<string, RunHead>();
-  readonly #changedHeads = new Set<string>();
+  /** Heads of runs that have changed since {@link flush} last wrote them. */
+  readonly #changedHeads = new Map<string, RunHead>();
 
   constructor(tables: MarkTables) {
     this.#tables = tables;
@@ -122,7 +122,7 @@ export class Marks {
   }
 
   head(id: string): RunHead | undefined {
-    return this.#heads.get(id) ?? this.#tables.heads.get(id);
+    return this.#changedHeads.get(id) ?? this.#tables.heads.get(id);
   }
 
   /**
@@ -156,7 +156,7 @@ export class Marks {
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
     // Also if the run is retired: this may have happened after the read.
-    this.#putHead(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
+    this.#changedHeads.set(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
   }
 
   /**
@@ -180,7 +180,7 @@ export class Marks {
     }
     this.#tables.runs.set(run.id, run);
     const sighting = { lastSeenSweep: sweep, lastReadSweep: sweep };
-    this.#putHead(run.id, { ...sighting, refCount: run.members.length, isLive: true });
+    this.#changedHeads.set(run.id, { ...sighting, refCount: run.members.length, isLive: true });
   }
 
   /**
@@ -210,9 +210,8 @@ export class Marks {
   flush(): void {
     for (const key of this.#changed) this.#tables.marks.set(key, this.#recent.get(key)!);
     this.#changed.clear();
-    for (const id of this.#changedHeads) this.#tables.heads.set(id, this.#heads.get(id)!);
+    for (const [id, head] of this.#changedHeads) this.#tables.heads.set(id, head);
     this.#changedHeads.clear();
-    this.#heads.clear();
   }
 
   /**
@@ -224,7 +223,6 @@ export class Marks {
       this.#recent.delete(key);
       this.#changed.delete(key);
     }
-    this.#heads.clear();
     this.#changedHeads.clear();
   }
 
@@ -249,24 +247,18 @@ export class Marks {
     const head = this.head(id);
     if (!head?.isLive) return;
     this.#tables.runs.delete(id);
-    this.#putHead(id, { ...head, isLive: false });
+    this.#changedHeads.set(id, { ...head, isLive: false });
   }
 
   #leave(id: string): void {
     const head = this.head(id);
     if (!head) return;
     if (head.refCount > 1) {
-      this.#putHead(id, { ...head, refCount: head.refCount - 1 });
+      this.#changedHeads.set(id, { ...head, refCount: head.refCount - 1 });
       return;
     }
-    this.#heads.delete(id);
     this.#changedHeads.delete(id);
     this.#tables.heads.delete(id);
-  }
-
-  #putHead(id: string, head: RunHead): void {
-    this.#heads.set(id, head);
-    this.#changedHeads.add(id);
   }
 
   #remember(key: string, mark: Mark): void {
