@@ -75,15 +75,15 @@ export async function restore(
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, cursors committed after its start can't be read, but their events can, as no other task
   // writes to their topic. So the store may have newer events than the cursor.
-  const { whole, found: since } = read.memory;
-  const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
+  const { whole, found, begunBy, unchecked = false } = read.memory;
+  const sequence = Math.max(cursor.sequence, read.sequence, whole + found);
   return {
     memory: {
       ...read.memory,
       whole: sequence,
       found: 0,
       begunBy: undefined,
-      unchecked: needsKeyCheck(read.memory),
+      unchecked: begunBy !== undefined || unchecked,
     },
     cursor: { ...cursor, sequence, partitions: bounds.size },
     hadCursor: newestCursor.cursor !== null,
@@ -103,14 +103,6 @@ function newTaskMemory(home: string): TaskMemory {
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   // The images of an unfinished restore may be of deleted records, whose deletions compaction may have removed from the topic since.
   return memory.home === home && (memory.begunBy ?? instance) === instance;
-}
-
-/**
- * Whether the live keys in the store have to be compared with the count and digest in the cursor. True from a restore of all images until
- * the next claim of the task is committed.
- */
-function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
-  return begunBy !== undefined || unchecked;
 }
 
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
