@@ -30,16 +30,6 @@ export interface MarkTables {
   readonly runs: Table<Run, StoredRun>;
 }
 
-/** Data recorded when a response of the API shows a key, or a run (adjacent records that are recognized as a unit). */
-export interface SightingUpdate {
-  /** Number of the newest sweep (recurring full scan of the list) that had begun when the key was seen. */
-  readonly lastSeenSweep: number;
-  /** Number of the sweep (full scan) that read the key. Absent after another kind of read, such as a poll. */
-  readonly lastReadSweep?: number;
-  /** Digest of the record's JSON bytes. Present only if it was computed and the content of the bytes equals that of the stored image. */
-  readonly payloadDigest?: StoredPayloadDigest;
-}
-
 /**
  * Maximum number of cached marks (entries that say when the API last showed a key). While changes wait to be written, more may be cached.
  * If it is too small, lmdb is read more often.
@@ -129,14 +119,17 @@ export class Marks {
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
    * (adjacent records that are recognized together). If this is a sweep's first read of the key, the key's run (if any) is retired: it is
    * never recognized again.
+   *
+   * @param sighting The sweeps of the read. `lastReadSweep` is 0 if it was another kind of read, such as a poll.
+   * @param payloadDigest Digest of the record's JSON bytes, if it was computed and their content equals that of the stored image.
    */
-  markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
+  markSeen(key: string, sighting: Sighting, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
-    if (old.run && was.lastReadSweep < lastReadSweep) this.#retire(old.run.id);
+    if (old.run && was.lastReadSweep < sighting.lastReadSweep) this.#retire(old.run.id);
     const next = {
       ...old,
-      ...newest(was, { lastSeenSweep, lastReadSweep }),
+      ...newest(was, sighting),
       payloadDigest: payloadDigest ?? old.payloadDigest,
     };
     const isSame =
@@ -151,7 +144,7 @@ export class Marks {
    * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
    * nothing if the store has no entry for the run.
    */
-  markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
+  markRunSeen(id: string, { lastSeenSweep, lastReadSweep }: Sighting): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
