@@ -143,7 +143,9 @@ describe('listRequest', () => {
     const { tokens } = await start();
     const list = listRequest({ baseUrl: new URL(sandbox.url), list: ORDERS, tokens });
     await firstValueFrom(list({ offset: 29 }, limit));
-    expect(begin.mock.contexts.map((clock) => clock.oldest())).toEqual([Infinity]);
+    expect(begin.mock.contexts.map((clock) => (clock as LogicalClock).oldest())).toEqual([
+      Infinity,
+    ]);
   });
 
   it('sends no more than it was given', async () => {
