@@ -112,31 +112,25 @@ export class AccessTokens {
    * its error.
    */
   #requested(): Promise<CachedToken> {
-    if (this.#answer) return this.#answer;
     if (this.#failure && this.#now() < this.#failure.until)
       return Promise.reject(this.#failure.error);
-    this.#answer = this.#request();
-    this.#answer.then(
-      (held) => {
-        this.#held = held;
-        this.#answer = undefined;
-      },
-      (error: Error) => {
-        this.#failure = { error, until: this.#now() + PAUSE_MS };
-        this.#answer = undefined;
-      },
-    );
-    return this.#answer;
+    return (this.#answer ??= this.#request().finally(() => (this.#answer = undefined)));
   }
 
   async #request(): Promise<CachedToken> {
     const now = this.#now();
-    const { value, lifeMs } = await this.#options.request(now);
-    return {
-      value,
-      expiresAt: now + lifeMs,
-      renewAt: now + RENEW_AT * lifeMs,
-      youngUntil: now + YOUNG_MS,
-    };
+    try {
+      const { value, lifeMs } = await this.#options.request(now);
+      this.#held = {
+        value,
+        expiresAt: now + lifeMs,
+        renewAt: now + RENEW_AT * lifeMs,
+        youngUntil: now + YOUNG_MS,
+      };
+      return this.#held;
+    } catch (error) {
+      this.#failure = { error: error as Error, until: this.#now() + PAUSE_MS };
+      throw error;
+    }
   }
 }

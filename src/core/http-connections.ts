@@ -25,7 +25,6 @@ export interface HttpConnectionOptions {
   readonly cert?: string | undefined;
   /** Private key of `cert`, in PEM. */
   readonly key?: string | undefined;
-  readonly passphrase?: string | undefined;
   /** Maximum number of connections to each server. Default: no limit. */
   readonly connections?: number | undefined;
   /**
@@ -47,7 +46,7 @@ export interface HttpConnectionOptions {
 
 /** Creates the dispatcher for requests to HTTP servers: the API and its login, the schema registry, OAuth token endpoints. */
 export function httpConnections(options: HttpConnectionOptions): Dispatcher {
-  const { ca, cert, key, passphrase, onread, proxies } = options;
+  const { ca, cert, key, onread, proxies } = options;
   const { connectTimeoutMs: timeoutMs, responseTimeoutMs } = options;
   const tcp = {
     timeout: timeoutMs,
@@ -56,7 +55,7 @@ export function httpConnections(options: HttpConnectionOptions): Dispatcher {
     rejectUnauthorized: true, // explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default
   };
   const toProxy = buildConnector(tcp);
-  const direct = buildConnector({ ...tcp, ca, cert, key, passphrase, onread });
+  const direct = buildConnector({ ...tcp, ca, cert, key, onread });
   const agentWith = (connect: buildConnector.connector): Agent =>
     new Agent({
       connect,

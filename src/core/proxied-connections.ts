@@ -223,15 +223,14 @@ function authorityOf({ hostname, protocol, port }: buildConnector.Options): stri
 }
 
 function refused(proxy: ChosenProxy, status: number, request: string): ProxyError {
-  const { server, setting } = proxy;
-  const withUser = `${setting} must be http://USER:PASSWORD@host:port`;
-  const advice =
-    status !== 407
-      ? status >= 500
-        ? "it can't reach that address"
-        : 'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host'
-      : server.authorization
-        ? `it does not accept the user and password in ${setting}`
-        : `it requires a user and a password: ${withUser}`;
-  return new ProxyError(proxy, `answered ${status} to ${request}: ${advice}`, { status });
+  const reason = `answered ${status} to ${request}: ${refusalAdvice(proxy, status)}`;
+  return new ProxyError(proxy, reason, { status });
+}
+
+function refusalAdvice({ server, setting }: ChosenProxy, status: number): string {
+  if (status >= 500) return "it can't reach that address";
+  if (status !== 407)
+    return 'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host';
+  if (server.authorization) return `it does not accept the user and password in ${setting}`;
+  return `it requires a user and a password: ${setting} must be http://USER:PASSWORD@host:port`;
 }

@@ -72,7 +72,7 @@ export function portOf({ protocol, port }: Pick<ProxyTarget, 'protocol' | 'port'
  * - a host, including all its subdomains: `example.com`, `.example.com` and `*.example.com` mean the same;
  * - an IP address;
  * - a range of IP addresses, such as `10.0.0.0/8`;
- * - one of these except `*`, followed by `:` and a port: excludes only that port. IPv6 addresses are then written in brackets.
+ * - one of these, followed by `:` and a port: excludes only that port. IPv6 addresses are then written in brackets.
  */
 export function isDirect(target: ProxyTarget, noProxy: string): boolean {
   const host = plainHost(target.hostname);
@@ -80,12 +80,13 @@ export function isDirect(target: ProxyTarget, noProxy: string): boolean {
   return noProxy
     .split(/[,\s]+/)
     .filter((item) => item !== '')
-    .some((item) => item === '*' || matches(item, host, port));
+    .some((item) => matches(item, host, port));
 }
 
 function matches(item: string, host: string, port: number): boolean {
   const [, named = item, itsPort] = /^([^:]+|\[.*\]):(\d+)$/.exec(item) ?? [];
   if (itsPort !== undefined && Number(itsPort) !== port) return false;
+  if (named === '*') return true;
   const [, network, bits] = /^([\d.]+|[\da-f:.]+)\/(\d+)$/i.exec(named) ?? [];
   if (network !== undefined) return isInNetwork(host, network, Number(bits));
   const wanted = plainHost(named.replace(/^\*?\./, ''));

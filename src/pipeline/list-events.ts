@@ -19,7 +19,6 @@ import { decoders } from './codec/decoders.ts';
 import { ListReads } from './reads/list-reads.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
-import { TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
 
 export interface ListEventsOptions {
@@ -35,7 +34,7 @@ export interface ListEventsOptions {
   /** The key fields, and whether and when the list was first read as empty before they were chosen: see {@link ChosenKey}. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** Encoders of the keys of messages. Default: keys are text. */
-  readonly recordKeys?: RecordKeys;
+  readonly recordKeys?: RecordKeys | undefined;
   readonly resyncs?: TaskJobs | undefined;
 }
 
@@ -49,10 +48,9 @@ const PAGES_TO_INFER_FROM = 3;
 
 /** Reads and publishes one list, starting from the checkpoint's cursor. Emits what each page published; completes with `stop$`. */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
-  const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
+  const { task, lanes, evolution, checkpoint, confirmations, key, recordKeys, resyncs } = options;
   const { account, list, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
-  const { recordKeys = TEXT_KEYS } = options;
   const { store, cursor } = checkpoint;
   const isInferred = evolution.current === undefined;
 
@@ -109,10 +107,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {
-    const { published, undecided, unconfirmed } = await publisher.publish(difference);
+    const published = await publisher.publish(difference);
     reads.onPublished(published);
-    for (const key of undecided) reads.refetch(key);
-    for (const { key, from: at } of unconfirmed) {
+    for (const key of difference.undecided) reads.refetch(key);
+    for (const { key, from: at } of difference.unconfirmed) {
       reads.refetch(key, { at, isWanted: () => confirmations.isWaiting(key) });
     }
     return published;

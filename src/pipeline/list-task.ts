@@ -33,7 +33,7 @@ import type { ChosenKey } from './choose-key.ts';
 import { SchemaEvolution } from './codec/schema-evolution.ts';
 import type { SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
-import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
+import { avroKeys } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
 import { taskNames } from './task.ts';
 import type { Task, TaskNames } from './task.ts';
@@ -192,10 +192,11 @@ class ListTask {
     );
   }
 
-  #recordKeys({ keyFields }: ChosenKey): Observable<RecordKeys> {
+  /** Emits the encoders of the keys of messages; undefined if keys are text. */
+  #recordKeys({ keyFields }: ChosenKey): Observable<RecordKeys | undefined> {
     const { task, registry } = this.#options;
     const { config, list, destination } = task;
-    if (config.keyFormat === 'text') return of(TEXT_KEYS);
+    if (config.keyFormat === 'text') return of(undefined);
     const statusChanges = destination.statusChanges.get(list.name)?.topic;
     const topics = { events: this.#names.topic, statusChanges };
     return defer(() => avroKeys(registry, list, keyFields, topics));
@@ -229,17 +230,13 @@ export function serviceOf(error: unknown, list = 'kafka'): string {
 
 /** Mirrors `source`, and waits for `close` before it passes on the completion or the error. */
 function closeAfter<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
-  const closed$ = defer(close).pipe(ignoreElements());
   return concat(
     source.pipe(
-      catchError((error: unknown) => {
-        const ignored$ = closed$.pipe(catchError(() => [])); // the first error says more
-        return concat(
-          ignored$,
-          throwError(() => error),
-        );
+      catchError(async (error: unknown): Promise<never> => {
+        await close().catch(() => undefined); // the first error says more
+        throw error;
       }),
     ),
-    closed$,
+    defer(close).pipe(ignoreElements()),
   );
 }

@@ -30,16 +30,6 @@ export interface MarkTables {
   readonly runs: Table<Run, StoredRun>;
 }
 
-/** Data recorded when a response of the API shows a key, or a run (adjacent records that are recognized as a unit). */
-export interface SightingUpdate {
-  /** Number of the newest sweep (recurring full scan of the list) that had begun when the key was seen. */
-  readonly lastSeenSweep: number;
-  /** Number of the sweep (full scan) that read the key. Absent after another kind of read, such as a poll. */
-  readonly lastReadSweep?: number;
-  /** Digest of the record's JSON bytes. Present only if it was computed and the content of the bytes equals that of the stored image. */
-  readonly payloadDigest?: StoredPayloadDigest;
-}
-
 /**
  * Maximum number of cached marks (entries that say when the API last showed a key). While changes wait to be written, more may be cached.
  * If it is too small, lmdb is read more often.
@@ -61,8 +51,8 @@ export class Marks {
   readonly #tables: MarkTables;
   readonly #recent = new Map<string, Mark>();
   readonly #changed = new Set<string>();
-  readonly #heads = new Map<string, RunHead>();
-  readonly #changedHeads = new Set<string>();
+  /** Heads of runs that have changed since {@link flush} last wrote them. */
+  readonly #changedHeads = new Map<string, RunHead>();
 
   constructor(tables: MarkTables) {
     this.#tables = tables;
@@ -122,21 +112,24 @@ export class Marks {
   }
 
   head(id: string): RunHead | undefined {
-    return this.#heads.get(id) ?? this.#tables.heads.get(id);
+    return this.#changedHeads.get(id) ?? this.#tables.heads.get(id);
   }
 
   /**
    * Stores that a read showed a key, and in which sweep. To be called for a record that was recognized alone, and not as a part of a run
    * (adjacent records that are recognized together). If this is a sweep's first read of the key, the key's run (if any) is retired: it is
    * never recognized again.
+   *
+   * @param sighting The sweeps of the read. `lastReadSweep` is 0 if it was another kind of read, such as a poll.
+   * @param payloadDigest Digest of the record's JSON bytes, if it was computed and their content equals that of the stored image.
    */
-  markSeen(key: string, { lastSeenSweep, lastReadSweep = 0, payloadDigest }: SightingUpdate): void {
+  markSeen(key: string, sighting: Sighting, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
-    if (old.run && was.lastReadSweep < lastReadSweep) this.#retire(old.run.id);
+    if (old.run && was.lastReadSweep < sighting.lastReadSweep) this.#retire(old.run.id);
     const next = {
       ...old,
-      ...newest(was, { lastSeenSweep, lastReadSweep }),
+      ...newest(was, sighting),
       payloadDigest: payloadDigest ?? old.payloadDigest,
     };
     const isSame =
@@ -151,12 +144,12 @@ export class Marks {
    * Stores that a read showed all records of a run (adjacent records that are recognized together by their bytes), and in which sweep. Does
    * nothing if the store has no entry for the run.
    */
-  markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
+  markRunSeen(id: string, { lastSeenSweep, lastReadSweep }: Sighting): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
     // Also if the run is retired: this may have happened after the read.
-    this.#putHead(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
+    this.#changedHeads.set(id, { ...head, ...newest(head, { lastSeenSweep, lastReadSweep }) });
   }
 
   /**
@@ -180,7 +173,7 @@ export class Marks {
     }
     this.#tables.runs.set(run.id, run);
     const sighting = { lastSeenSweep: sweep, lastReadSweep: sweep };
-    this.#putHead(run.id, { ...sighting, refCount: run.members.length, isLive: true });
+    this.#changedHeads.set(run.id, { ...sighting, refCount: run.members.length, isLive: true });
   }
 
   /**
@@ -210,9 +203,8 @@ export class Marks {
   flush(): void {
     for (const key of this.#changed) this.#tables.marks.set(key, this.#recent.get(key)!);
     this.#changed.clear();
-    for (const id of this.#changedHeads) this.#tables.heads.set(id, this.#heads.get(id)!);
+    for (const [id, head] of this.#changedHeads) this.#tables.heads.set(id, head);
     this.#changedHeads.clear();
-    this.#heads.clear();
   }
 
   /**
@@ -224,7 +216,6 @@ export class Marks {
       this.#recent.delete(key);
       this.#changed.delete(key);
     }
-    this.#heads.clear();
     this.#changedHeads.clear();
   }
 
@@ -249,24 +240,18 @@ export class Marks {
     const head = this.head(id);
     if (!head?.isLive) return;
     this.#tables.runs.delete(id);
-    this.#putHead(id, { ...head, isLive: false });
+    this.#changedHeads.set(id, { ...head, isLive: false });
   }
 
   #leave(id: string): void {
     const head = this.head(id);
     if (!head) return;
     if (head.refCount > 1) {
-      this.#putHead(id, { ...head, refCount: head.refCount - 1 });
+      this.#changedHeads.set(id, { ...head, refCount: head.refCount - 1 });
       return;
     }
-    this.#heads.delete(id);
     this.#changedHeads.delete(id);
     this.#tables.heads.delete(id);
-  }
-
-  #putHead(id: string, head: RunHead): void {
-    this.#heads.set(id, head);
-    this.#changedHeads.add(id);
   }
 
   #remember(key: string, mark: Mark): void {

@@ -402,11 +402,11 @@ class LmdbTaskStore {
   ): void {
     if (seen) {
       const { keys, runs = [], sweep, bySweep } = seen;
-      const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
+      const sighting = { lastSeenSweep: sweep, lastReadSweep: bySweep ? sweep : 0 };
       for (const id of runs) this.#marks.markRunSeen(id, sighting);
       for (const key of new Set(keys)) {
         const payloadDigest = written.has(key) ? undefined : payloadDigests?.get(key);
-        this.#marks.markSeen(key, { ...sighting, ...(payloadDigest && { payloadDigest }) });
+        this.#marks.markSeen(key, sighting, payloadDigest);
       }
       for (const run of newRuns) this.#marks.addRun(run, sweep);
       if (newRuns.length > 0 && !this.#isSecretStored) this.#putMemory(SECRET_KEY, this.#secret);

@@ -117,12 +117,12 @@ class SimTask {
     this.putImages(updates, payloadDigests);
     if (seen) {
       const { keys, runs = [], sweep, bySweep } = seen;
-      const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
+      const sighting = { lastSeenSweep: sweep, lastReadSweep: bySweep ? sweep : 0 };
       const written = new Set(updates.map(({ key }) => key)); // its text came with its image
       for (const id of runs) this.marked.markRunSeen(id, sighting);
       for (const key of keys) {
         const text = written.has(key) ? undefined : payloadDigests?.get(key);
-        this.marked.markSeen(key, { ...sighting, ...(text && { payloadDigest: text }) });
+        this.marked.markSeen(key, sighting, text);
       }
       for (const run of newRuns) this.marked.addRun(run, sweep);
     }

@@ -56,30 +56,34 @@ export async function restore(
   const memory = stored && isUsable(stored, nothing.home, instance) ? stored : undefined;
   // Needed even if the end offsets match the store: a recreated topic may end at the same offset, and only the cursor shows it.
   const newestCursor = seen ?? (await readCursor(options, memory ?? nothing));
-  const decision = decideRestore(options, memory, newestCursor, nothing, bounds);
-  const { keepsImages, cursor, lostEvents } = decision;
+  const { kept, cursor, lostEvents } = decideRestore(options, memory, newestCursor, bounds);
+  const ofCursor = { cursor: newestCursor.cursor, cursorEnd: newestCursor.cursorEnd };
+  const emptied = { ...nothing, ...ofCursor, whole: cursor.sequence, begunBy: instance };
+  const initialMemory: TaskMemory = kept
+    ? { ...kept, ...ofCursor }
+    : { ...emptied, ...(lostEvents && { lost: true }) };
   // A process that crashed during its first write has left images without a task memory.
-  if (!keepsImages && (stored !== undefined || store.count() > 0)) await store.clear();
-  if (lostEvents) await store.put([], decision.memory);
+  if (!kept && (stored !== undefined || store.count() > 0)) await store.clear();
+  if (lostEvents) await store.put([], initialMemory);
 
-  let read = await restoreImages(options, decision.memory, bounds);
-  if (keepsImages && hasMissingEvents(read, cursor)) {
+  let read = await restoreImages(options, initialMemory, bounds);
+  if (kept && hasMissingEvents(read, cursor)) {
     await store.clear();
-    const all = await restoreImages(options, decision.emptyMemory, bounds);
+    const all = await restoreImages(options, emptied, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, cursors committed after its start can't be read, but their events can, as no other task
   // writes to their topic. So the store may have newer events than the cursor.
-  const { whole, found: since } = read.memory;
-  const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
+  const { whole, found, begunBy, unchecked = false } = read.memory;
+  const sequence = Math.max(cursor.sequence, read.sequence, whole + found);
   return {
     memory: {
       ...read.memory,
       whole: sequence,
       found: 0,
       begunBy: undefined,
-      unchecked: needsKeyCheck(read.memory),
+      unchecked: begunBy !== undefined || unchecked,
     },
     cursor: { ...cursor, sequence, partitions: bounds.size },
     hadCursor: newestCursor.cursor !== null,
@@ -101,31 +105,14 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   return memory.home === home && (memory.begunBy ?? instance) === instance;
 }
 
-/**
- * Whether the live keys in the store have to be compared with the count and digest in the cursor. True from a restore of all images until
- * the next claim of the task is committed.
- */
-function needsKeyCheck({ begunBy, unchecked = false }: TaskMemory): boolean {
-  return begunBy !== undefined || unchecked;
-}
-
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
-  /** Whether the images in the store are valid. If they are not, the store is cleared. */
-  readonly keepsImages: boolean;
-  /**
-   * State that the store has, besides the images, when the restore begins. Its `ends` are the offsets from which the list's topic is read.
-   */
-  readonly memory: TaskMemory;
-  /**
-   * State of an empty store. It replaces `memory` if {@link hasMissingEvents} is true after the restore: the store is then cleared, and the
-   * whole topic is read.
-   */
-  readonly emptyMemory: TaskMemory;
+  /** The stored state of the task, if the images in the store are valid. Undefined if they are not: the store is then cleared. */
+  readonly kept: TaskMemory | undefined;
 }
 
 /**
- * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the lost events, whether the stored
- * images are valid, and from which offsets images have to be read back from the topic.
+ * Compares the stored images, the task's cursor and the topic. Returns the cursor to resume from, the lost events, and whether the stored
+ * images are valid.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic has events and another number of partitions than they were written with;
  * `CURSOR_UNREADABLE` if a cursor can't be parsed.
@@ -134,7 +121,6 @@ function decideRestore(
   { instance, names: { task, topic } }: RestoreOptions,
   memory: TaskMemory | undefined,
   newestCursor: KnownCursor,
-  emptyMemory: TaskMemory,
   bounds: ReadonlyMap<number, Bounds>,
 ): RestoreDecision {
   const parsed = (text: string | null) => (text === null ? undefined : parseCursor(text, task));
@@ -146,27 +132,13 @@ function decideRestore(
   const kept = isOfLostTopic ? undefined : memory;
   expectPartitions(cursor, topic, bounds);
 
-  const { cursorEnd } = newestCursor;
-  const ofCursor = { cursor: newestCursor.cursor, cursorEnd };
-  const emptied = { ...emptyMemory, ...ofCursor, whole: cursor.sequence, begunBy: instance };
   const lostEvents = newest && detectLostEvents(topic, bounds, { cursor: newest, memory: kept });
   const starts = startOffsets(bounds);
   if (lostEvents) {
-    return {
-      keepsImages: false,
-      cursor: { ...restartSnapshot(cursor), starts },
-      lostEvents,
-      memory: { ...emptied, lost: true },
-      emptyMemory: emptied,
-    };
+    return { kept: undefined, cursor: { ...restartSnapshot(cursor), starts }, lostEvents };
   }
-  return {
-    keepsImages: kept !== undefined,
-    cursor: newest ?? { ...cursor, starts }, // the topic may begin above 0 without a loss, as no earlier events are known
-    lostEvents,
-    memory: kept ? { ...kept, ...ofCursor } : emptied,
-    emptyMemory: emptied,
-  };
+  // Without a cursor, the topic may begin above 0 without a loss, as no earlier events are known.
+  return { kept, cursor: newest ?? { ...cursor, starts }, lostEvents };
 }
 
 /**

@@ -38,7 +38,8 @@ export interface Publication {
 export interface PublicationOptions {
   readonly task: Pick<Task, 'account' | 'list' | 'config' | 'destination'>;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
-  readonly recordKeys: RecordKeys;
+  /** Encoders of the keys of messages. Undefined if keys are text. */
+  readonly recordKeys: RecordKeys | undefined;
   /** Sequence number of the task's last event before this page; the page's first event gets the next number. */
   readonly sequence: number;
   /** Records of the page as the API sent them; used for dead letters. */
@@ -95,12 +96,13 @@ export function publicationOf(
       continue;
     }
     sequence += 1;
-    const keyBytes = recordKeys.events(key);
+    const keyBytes = recordKeys?.events(key);
     messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
     for (const status of statusTo ? statusChanges(change, list, config.description.times) : []) {
       const record = { key, image: change.after!, sequence };
       const message = statusMessage(status, record, { to: statusTo!, origin, now });
-      messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
+      const statusKey = recordKeys?.statusChanges(key);
+      messages.push(statusKey ? { ...message, keyBytes: statusKey } : message);
       keyedStatuses.push({ key, change: status });
     }
     const { after: bytes } = change.images;

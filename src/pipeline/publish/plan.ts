@@ -1,7 +1,6 @@
 import { readingRules } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
-import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/scan-counts.ts';
 import {
@@ -35,12 +34,11 @@ import type { RecordKeys } from './record-keys.ts';
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
-  readonly unchanged: number;
-  /** Messages and cursor of a transaction, and the images and notes to store after it. */
-  readonly commit: TaskBatch;
+  /** Messages and cursor of a transaction, and the images to store after it together with `notes`. */
+  readonly commit: Pick<TaskBatch, 'messages' | 'images' | 'cursor'>;
   /**
    * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about the batch's page
-   * such as its keys. The property `commit` contains this data too.
+   * such as its keys.
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
@@ -48,15 +46,6 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
    * only `notes` are stored. `nothing`: no effect.
    */
   readonly action: 'commit' | 'keep' | 'nothing';
-  /**
-   * Keys of records of which two overlapping reads showed different content. These records are requested again, or read by the next sweep.
-   */
-  readonly undecided: readonly string[];
-  /**
-   * Records that are not published because they may have been read in an earlier state than the published one. They are requested again
-   * after a while, or read by a later poll or sweep.
-   */
-  readonly unconfirmed: readonly Unconfirmed[];
 }
 
 /** Progress of a task after its newest batch. */
@@ -67,7 +56,8 @@ export interface PlannerOptions {
   readonly checkpoint: Checkpoint;
   readonly evolution: SchemaEvolution;
   readonly keyFields: readonly string[];
-  readonly recordKeys: RecordKeys;
+  /** Encoders of the keys of messages. Undefined if keys are text. */
+  readonly recordKeys: RecordKeys | undefined;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
   /** Creates the events of resyncs (requests to publish records again). Undefined if the task receives no such requests. */
@@ -88,7 +78,7 @@ export function planner(
   const rules = readingRules(list);
 
   return (difference, progress, isDue) => {
-    const { read, unchanged, undecided, unconfirmed } = difference;
+    const { read } = difference;
     const { batch, keys, runs } = read;
     const republished =
       batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
@@ -139,19 +129,15 @@ export function planner(
       batch,
       changes,
       statusChanges,
-      unchanged,
       rejected,
-      undecided,
-      unconfirmed,
       // If the action is not `commit` there are no events, and `sequence` is that of `progress`.
       commit: {
         messages,
         images,
         cursor: {
           ...{ sequence, ...progressWith(batch, progress), newestStamp, keyFields },
-          ...(recordKeys.format !== 'text' && { keyFormat: recordKeys.format }),
+          ...(recordKeys && { keyFormat: 'avro' }),
         },
-        ...notes,
       },
       notes,
       action: mustCommit ? 'commit' : mustStore() ? 'keep' : 'nothing',
@@ -172,7 +158,7 @@ function payloadDigestsOf(
   // Only keys whose image is written: a resync may republish an image that is newer than the record on the page.
   const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
   const again = read.records.filter(({ key }) => changed.has(key));
-  for (const each of again.length === 0 ? same : [...same, ...again]) {
+  for (const each of [...same, ...again]) {
     if (each.image?.kind === 'published' && !written.has(each.key)) continue; // its digest is stored already
     if (refreshed.has(each.key) && !written.has(each.key)) continue; // differs from its image in volatile fields
     if (each.digest) texts.set(each.key, each.digest);
@@ -233,9 +219,9 @@ function newestStampOf(
 ): number | undefined {
   const changed = new Set(changes.map(({ key }) => key));
   let newest = before;
-  for (const { key, createdAt, updatedAt } of changed.size > 0 ? read.records : []) {
-    if (!changed.has(key) || (createdAt ?? updatedAt) === null) continue;
-    for (const stamp of [createdAt, updatedAt]) {
+  for (const record of read.records) {
+    if (!changed.has(record.key)) continue; // checked first, because reading a time may parse the record
+    for (const stamp of [record.createdAt, record.updatedAt]) {
       if (stamp !== null && stamp <= latest) newest = Math.max(newest ?? -Infinity, stamp);
     }
   }

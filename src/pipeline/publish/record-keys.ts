@@ -1,24 +1,13 @@
 import type { ListDescription } from '../../description/description.ts';
 import { avroKey, recordKeySchema } from '../../schemas/events/record-key.ts';
-import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
-/**
- * Encoders of record keys as message keys, one for each topic. They return undefined if message keys are plain text, or if the list has no
- * such topic.
- */
+/** Encoders of record keys as message keys in Avro, one for each topic. They return undefined if the list has no such topic. */
 export interface RecordKeys {
-  readonly format: KeyFormat;
   readonly events: (key: string) => Buffer | undefined;
   readonly statusChanges: (key: string) => Buffer | undefined;
 }
-
-export const TEXT_KEYS: RecordKeys = {
-  format: 'text',
-  events: () => undefined,
-  statusChanges: () => undefined,
-};
 
 /**
  * Registers the schema of a list's keys under the `-key` subjects of its topics, and returns the encoders of the keys.
@@ -41,5 +30,5 @@ export async function avroKeys(
     inTopic(topics.events),
     inTopic(topics.statusChanges),
   ]);
-  return { format: 'avro', events, statusChanges };
+  return { events, statusChanges };
 }

@@ -1,6 +1,6 @@
 // The request of a list: sends page requests, decodes the responses into records, and retries or works around failures.
 
-import { asyncScheduler, catchError, defer, map, of, switchMap, throwError } from 'rxjs';
+import { asyncScheduler, catchError, defer, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { isPagedByOffset } from '../../description/description.ts';
@@ -415,7 +415,11 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   const requests = new RequestPlan(options);
   const request = pageRequest(requests, { ...options, logicalClock });
   const decode = parsingDecoder(keyOf, stamps);
-  return decodedList({ ...options, url: requests.url, request, logicalClock, decode });
+  const answers = decodedList({ ...options, url: requests.url, request, logicalClock, decode });
+  if (options.logicalClock) return answers;
+  // The caller does not have the clock, so it can't close its reads: the clock would remember each of them.
+  return (query, limit) =>
+    answers(query, limit).pipe(tap(({ span }) => logicalClock.settle(span.begin)));
 }
 
 /**

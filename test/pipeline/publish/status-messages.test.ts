@@ -2,7 +2,6 @@ import avro from 'avsc';
 import { expect, it } from 'vitest';
 import { topicOf } from '../../../src/consumers/topic.ts';
 import { listNamed } from '../../../src/description/description.ts';
-import { TEXT_KEYS } from '../../../src/pipeline/publish/record-keys.ts';
 import { publicationOf } from '../../../src/pipeline/publish/messages.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
@@ -44,7 +43,7 @@ function published(listName: string, keyField: string, record: JsonObject) {
   const config = { topics: { prefix: 'desk' }, description: { times: ISO } };
   const task = { account: { name: 'a' }, list, config, destination } as unknown as Task;
   const { messages, statusChanges } = publicationOf([change], [], {
-    ...{ task, recordKeys: TEXT_KEYS, sequence: 6, records: [], offset: 0 },
+    ...{ task, recordKeys: undefined, sequence: 6, records: [], offset: 0 },
     ...{ evolution: { current: { schemaId: 1, codec } }, isNewReject: () => true, now: NOW },
   });
   const [event, ...others] = messages;

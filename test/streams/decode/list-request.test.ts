@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { asyncScheduler, firstValueFrom, map, NEVER, of, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { Agent } from 'undici';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { FaultSpec, Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
@@ -135,6 +135,17 @@ describe('listRequest', () => {
     const list = listRequest({ baseUrl: new URL(sandbox.url), list: ORDERS, tokens });
     const { data } = await firstValueFrom(list({ offset: 29 }, limit));
     expect(numbers(data)).toEqual([100_030]);
+  });
+
+  it('remembers no read of a program that has given it no clock', async () => {
+    const begin = vi.spyOn(LogicalClock.prototype, 'begin');
+    onTestFinished(() => begin.mockRestore());
+    const { tokens } = await start();
+    const list = listRequest({ baseUrl: new URL(sandbox.url), list: ORDERS, tokens });
+    await firstValueFrom(list({ offset: 29 }, limit));
+    expect(begin.mock.contexts.map((clock) => (clock as LogicalClock).oldest())).toEqual([
+      Infinity,
+    ]);
   });
 
   it('sends no more than it was given', async () => {
