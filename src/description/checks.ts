@@ -6,7 +6,7 @@ import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import { CREDENTIALS, isCredential } from './credentials.ts';
-import { loginOf, MIN_PAGE_SIZE, totalRequestOf } from './description.ts';
+import { isPagedByOffset, loginOf, MIN_PAGE_SIZE, totalRequestOf } from './description.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { perMinuteOf } from './quota-limits.ts';
 import { variablesIn } from './template.ts';
@@ -271,8 +271,8 @@ class Checks {
     if (sent.has('offset') && !sent.has('limit')) {
       this.#wrong(at('paging'), 'is offset, but no parameter sends {limit}, the size of a page');
     }
-    const overlaps = paging === 'offset' || (paging === 'page' && sent.has('limit'));
-    if (overlaps && limit !== undefined && limit < MIN_PAGE_SIZE) {
+    const isByOffset = isPagedByOffset({ paging, path: path ?? '', query: query ?? {}, body });
+    if (isByOffset && limit !== undefined && limit < MIN_PAGE_SIZE) {
       this.#wrong(
         at('limit'),
         `is ${limit}, but pages overlap by up to 20 records: the least is ${MIN_PAGE_SIZE}`,
