@@ -103,6 +103,6 @@ async function hasUndeclaredWriters(
     const task = taskId(config.account, list.name);
     const cursor = newest.get(task);
     if (!cursor || Number(cursor.timestamp) < since) return false;
-    return !declaration?.writers.includes(parseCursor(cursor.value.toString(), task).instance);
+    return !sent?.declaration.writers.includes(parseCursor(cursor.value.toString(), task).instance);
   });
 }
