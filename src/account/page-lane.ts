@@ -96,12 +96,11 @@ export function pageLanes(
         };
         const scan = (onTrouble: Tell, total?: number) =>
           pages({
-            request: (page) =>
-              total === undefined
-                ? request({ ...query, ...page }, limit)
-                : request({ ...query, ...page }, limit).pipe(
-                    map((answer) => withTotal(answer, total)),
-                  ),
+            request: (page) => {
+              const answer$ = request({ ...query, ...page }, limit);
+              if (total === undefined) return answer$;
+              return answer$.pipe(map((answer) => withTotal(answer, total)));
+            },
             keyOf,
             list: task.list,
             pageSize,

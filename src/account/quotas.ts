@@ -149,17 +149,16 @@ export class Quotas {
    * once, before the first request. Returns whether an instance that uses another state folder may still be sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
-    const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;
+    const { sent, isLeaseActive, guests, hasUnreadableEntry } = inherited;
     const { writer, instance } = this.#options;
-    const sent = declaration && { declaration, latestSentAt };
-    const isOurs = declaration !== undefined && declaration.instance === writer?.get();
+    const isOurs = sent !== undefined && sent.declaration.instance === writer?.get();
     for (const quota of [this.#login, ...this.#listQuotas()]) {
       quota.inherit(sent, guests, isOurs);
       if (hasUnreadableEntry) quota.waitFullWindow();
     }
     this.#remember([...(sent ? [sent] : []), ...guests]);
     if (sent) {
-      const endsAt = latestSentAt + declaration.blockMs;
+      const endsAt = sent.latestSentAt + sent.declaration.blockMs;
       this.#waitSecond(isOurs ? Math.min(endsAt, this.#options.scheduler.now()) : endsAt);
     }
     if (instance !== undefined) writer?.set(instance);

@@ -92,9 +92,15 @@ function apiOf(set: Settings, description: ApiDescription): ApiConfig | undefine
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   const { auth, parameters: names } = description;
   const used = credentialsIn(auth);
-  if (baseUrl === undefined || used.some((name) => !set[CREDENTIALS[name]])) return undefined;
-  const credentials = Object.fromEntries(used.map((name) => [name, set[CREDENTIALS[name]]!]));
   const parameters = described<string>(set, names, parameterSetting);
+  if (
+    baseUrl === undefined ||
+    used.some((name) => !set[CREDENTIALS[name]]) ||
+    names.some((name) => parameters[name] === undefined)
+  ) {
+    return undefined;
+  }
+  const credentials = Object.fromEntries(used.map((name) => [name, set[CREDENTIALS[name]]!]));
   const loginUrl =
     API_LOGIN_URL ?? loginUrlOf(description, new URL(baseUrl), parameters)?.href ?? baseUrl;
   return {

@@ -104,7 +104,7 @@ export interface Config {
   readonly description: ApiDescription;
   /** Absolute path of the file that `MEASURED` names (output of `cellarstream check --measure`). Absent if `MEASURED` is not set. */
   readonly measuredFile?: string;
-  /** Settings of the API; undefined unless its address and its credentials are set. */
+  /** Settings of the API; undefined unless its address, credentials and parameters are set. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;
   readonly registry: RegistryConfig | undefined;

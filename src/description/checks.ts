@@ -6,7 +6,7 @@ import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import { CREDENTIALS, isCredential } from './credentials.ts';
-import { loginOf, MIN_PAGE_SIZE, totalRequestOf } from './description.ts';
+import { isPagedByOffset, loginOf, MIN_PAGE_SIZE, totalRequestOf } from './description.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { perMinuteOf } from './quota-limits.ts';
 import { variablesIn } from './template.ts';
@@ -99,7 +99,8 @@ class Checks {
     this.#quotas();
     this.#variables(['headers'], file.headers, []);
     for (const [name, value] of Object.entries(file.headers ?? {})) {
-      this.#header(['headers', name], name, String(value));
+      this.#headerName(['headers', name], name);
+      this.#headerValue(['headers', name], String(value));
     }
     if (Object.keys(file.lists).length === 0) {
       this.#wrong(['lists'], 'has no list; describe at least one');
@@ -162,7 +163,11 @@ class Checks {
     const { auth } = this.#file;
     this.#variables(['auth'], auth as Json, Object.keys(CREDENTIALS));
     if (typeof auth !== 'object') return;
-    if ('header' in auth) this.#header(['auth', 'header'], auth.header, auth.value);
+    if ('bearer' in auth) this.#headerValue(['auth', 'bearer'], auth.bearer);
+    if ('header' in auth) {
+      this.#headerName(['auth', 'header'], auth.header);
+      this.#headerValue(['auth', 'value'], auth.value);
+    }
     if ('login' in auth) {
       const { body, form, life } = auth.login;
       const path = ['auth', 'login'];
@@ -187,18 +192,20 @@ class Checks {
     }
   }
 
-  /** Adds a problem if the header's name or value is invalid, or if the header is one of {@link CLIENT_HEADERS}. */
-  #header(path: Path, name: string, value: string): void {
+  /** Adds a problem if the name of a header is invalid, or one of {@link CLIENT_HEADERS}. */
+  #headerName(path: Path, name: string): void {
     try {
       validateHeaderName(name);
     } catch {
       return this.#wrong(path, 'is not a valid name of a header: use letters, digits and hyphens');
     }
-    if (CLIENT_HEADERS.test(name)) {
-      return this.#wrong(path, 'is set by the HTTP client: leave it out');
-    }
+    if (CLIENT_HEADERS.test(name)) this.#wrong(path, 'is set by the HTTP client: leave it out');
+  }
+
+  /** Adds a problem if the value of a header is invalid. */
+  #headerValue(path: Path, value: string): void {
     try {
-      validateHeaderValue(name, value);
+      validateHeaderValue('any', value);
     } catch {
       this.#wrong(
         path,
@@ -271,8 +278,8 @@ class Checks {
     if (sent.has('offset') && !sent.has('limit')) {
       this.#wrong(at('paging'), 'is offset, but no parameter sends {limit}, the size of a page');
     }
-    const overlaps = paging === 'offset' || (paging === 'page' && sent.has('limit'));
-    if (overlaps && limit !== undefined && limit < MIN_PAGE_SIZE) {
+    const isByOffset = isPagedByOffset({ paging, path: path ?? '', query: query ?? {}, body });
+    if (isByOffset && limit !== undefined && limit < MIN_PAGE_SIZE) {
       this.#wrong(
         at('limit'),
         `is ${limit}, but pages overlap by up to 20 records: the least is ${MIN_PAGE_SIZE}`,

@@ -187,12 +187,15 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
  * Whether any page of the list can be requested directly: by list offset, or by page number and page size. If false, pages are requested
  * one after another.
  */
-export function isPagedByOffset(list: ListDescription): boolean {
+export function isPagedByOffset(list: PagedRequest & Pick<ListDescription, 'paging'>): boolean {
   return list.paging === 'offset' || (list.paging === 'page' && sendsLimit(list));
 }
 
+/** The parts of a list's description that may contain the variables of a page. */
+type PagedRequest = Pick<ListDescription, 'path' | 'query' | 'body'>;
+
 /** Whether requests for pages state the page size. */
-export function sendsLimit({ path, query, body }: ListDescription): boolean {
+export function sendsLimit({ path, query, body }: PagedRequest): boolean {
   return variablesIn([path, query, body ?? null] as Json).includes('limit');
 }
 

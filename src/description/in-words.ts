@@ -85,11 +85,9 @@ function pointerInWords(pointer: string): string {
   return pointer === '' ? 'the whole body' : pointer;
 }
 
-function placeInWords(place: NonNullable<ListDescription['more' | 'total']>): string {
+function placeInWords(place: NonNullable<ListDescription['more']>): string {
   if (typeof place === 'string') return pointerInWords(place);
-  if ('header' in place) return `the header ${place.header}`;
-  if ('link' in place) return `the Link header's ${place.link}`;
-  return `GET ${place.path}`;
+  return 'header' in place ? `the header ${place.header}` : `the Link header's ${place.link}`;
 }
 
 function endInWords({ more, next, total, paging }: ListDescription): string {
@@ -98,7 +96,12 @@ function endInWords({ more, next, total, paging }: ListDescription): string {
   const ends = texts(
     more !== undefined && `${placeInWords(more)} reports no further page`,
     next !== undefined && `${placeInWords(next)} shows no next page`,
-    total !== undefined && `as many records were read as ${placeInWords(total)} reports`,
+    // Neither a scan by keys ends at the total, nor any scan at a total that takes a request of its own.
+    total !== undefined &&
+      paging !== 'after' &&
+      !(typeof total === 'object' && 'path' in total) &&
+      `as many records were read as ${placeInWords(total)} reports`,
+    paging === 'after' && more === undefined && 'a page has no new record',
     isByNext ? 'a page is empty and shows no other next page' : 'a page is empty',
   );
   return `the list ends when ${ends.join(', or ')}`;

@@ -41,7 +41,6 @@ export class FleetAccounts {
   #newest: GroupGeneration | undefined;
   /** Whether the fleet's topic has been read up to an end offset that was requested after the newest generation had begun. */
   #isCurrent = false;
-  #isLeaving = false;
   #isOver = false;
 
   constructor(options: FleetAccountsOptions) {
@@ -68,12 +67,8 @@ export class FleetAccounts {
    * the generation in which they were made.
    */
   generationStarted(generation: number, assignment: FleetAssignment): void {
-    this.#newest = {
-      generation,
-      members: new Set(assignment.members.map(({ instance }) => instance)),
-      assigned: assignment.accounts,
-      apiKeyConflicts: assignment.apiKeyConflicts ?? new Map(),
-    };
+    const members = new Set(assignment.members.map(({ instance }) => instance));
+    this.#newest = { ...assignment, generation, members };
     this.#isCurrent = false;
     for (const here of this.#accounts.values()) here.generationStarted();
     for (const account of assignment.accounts.keys())
@@ -89,7 +84,7 @@ export class FleetAccounts {
       this.#isCurrent = newest === this.#newest;
       if (!this.#isCurrent) return this.#options.onChange();
     }
-    for (const account of newest.assigned.keys())
+    for (const account of newest.accounts.keys())
       if (this.#isAssigned(account)) this.#begin(account);
     for (const [account, here] of this.#accounts) {
       if (this.#configOf(account) === here.config) {
@@ -104,13 +99,17 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns the metadata that this instance sends when it joins the fleet's Kafka group. While it is leaving the fleet, the metadata
-   * contain no account files.
+   * Returns the metadata that this instance sends when it joins the fleet's Kafka group. While it is leaving the fleet (`isLeaving`), the
+   * metadata contain no account files, and the API keys of the accounts that have not stopped here yet.
    */
-  memberMetadata(): MemberMetadata {
+  memberMetadata(isLeaving: boolean): MemberMetadata {
     const { context, name, folders } = this.#options;
     // Without files, the accounts are assigned to other instances in the next generation.
-    const configured = this.#isLeaving ? [] : servableAccounts(this.#files);
+    const configured = isLeaving ? [] : servableAccounts(this.#files);
+    // A leaving instance reports the API keys still in use, so that no other account with the same API key is served meanwhile.
+    const configs = isLeaving
+      ? [...this.#accounts.values()].map(({ config }) => config)
+      : configured.flatMap((account) => this.#configOf(account) ?? []);
     return {
       instance: context.instance,
       name,
@@ -122,7 +121,7 @@ export class FleetAccounts {
         ]),
       ),
       warm: folders.warm(),
-      apiKeyDigests: this.#apiKeyDigests(configured),
+      apiKeyDigests: new Map(configs.map(({ account, api }) => [account, keyDigest(api)])),
     };
   }
 
@@ -147,18 +146,13 @@ export class FleetAccounts {
     return this.#accounts;
   }
 
-  /** Makes {@link memberMetadata} contain no account files from now on, because this instance is leaving the fleet. */
-  startLeaving(): void {
-    this.#isLeaving = true;
-  }
-
   async stopAll(): Promise<void> {
     this.#isOver = true;
     await Promise.allSettled([...this.#accounts.values()].map(({ run }) => run.stop()));
   }
 
   #isAssigned(account: string): boolean {
-    return this.#newest?.assigned.get(account) === this.#options.context.instance;
+    return this.#newest?.accounts.get(account) === this.#options.context.instance;
   }
 
   #configOf(account: string): AccountConfig | undefined {
@@ -174,18 +168,6 @@ export class FleetAccounts {
   #weightOf(account: string): number {
     if (this.#isQuarantined(account)) return QUARANTINED_WEIGHT;
     return this.#accounts.get(account)?.run.weight ?? 1;
-  }
-
-  /**
-   * Returns the API key digests of the accounts `configured`, by account name. While this instance is leaving the fleet, returns those of
-   * the accounts that have not stopped here yet.
-   */
-  #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
-    // A leaving instance reports the API keys still in use, so that no other account with the same API key is served meanwhile.
-    const configs = this.#isLeaving
-      ? [...this.#accounts.values()].map(({ config }) => config)
-      : configured.flatMap((account) => this.#configOf(account) ?? []);
-    return new Map(configs.map(({ account, api }) => [account, keyDigest(api)]));
   }
 
   #begin(account: string): void {

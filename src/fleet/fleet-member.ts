@@ -123,7 +123,7 @@ export class FleetMember {
       scheduler: this.#scheduler,
       sessionTimeoutMs: SESSION_TIMEOUT_MS,
       heartbeatMs: HEARTBEAT_MS,
-      memberMetadata: () => packMemberMetadata(this.#accounts.memberMetadata()),
+      memberMetadata: () => packMemberMetadata(this.#accounts.memberMetadata(this.#isLeaving)),
       assign: (members) => this.#leader.assign(members),
       rejoin$: this.#rejoin$,
       leave$: this.#leave$,
@@ -235,7 +235,6 @@ export class FleetMember {
    */
   async #handOver(): Promise<void> {
     this.#isLeaving = true;
-    this.#accounts.startLeaving();
     if ((this.#assignment?.members.length ?? 0) > 1) {
       this.#rejoin$.next();
       const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, this.#scheduler)).pipe(

@@ -68,6 +68,7 @@ const unmeasured = (measured: string): Finding => ({ verdict: 'not measured', me
 
 const EMPTY = 'the list is empty';
 const NO_DATES = 'the description has no dates';
+const NO_LIMIT = 'the description has no limit that is sent';
 
 /** Whether the first page is the whole list, as far as its response says. */
 const isWhole = ({ first, list, size }: Facts) =>
@@ -173,10 +174,7 @@ const order = (name: string, afterMs = 0): Experiment => ({
 const limit: Experiment = {
   claim: 'limit',
   name: 'first page',
-  questions: ({ list }) =>
-    list.limit === undefined || !sendsLimit(list)
-      ? 'the description has no limit that is sent'
-      : [],
+  questions: ({ list }) => (sendsLimit(list) ? [] : NO_LIMIT),
   judge: ({ first, size, total = 0 }) => {
     const { length } = first.rows;
     const text = `${countText(length)} returned for a page size of ${size}`;
@@ -194,8 +192,7 @@ const twiceTheLimit: Experiment = {
   name: 'twice the limit',
   questions: (facts) => {
     const { size, list } = facts;
-    if (!sendsLimit(list) || list.limit === undefined)
-      return 'the description has no limit that is sent';
+    if (!sendsLimit(list)) return NO_LIMIT;
     return isWhole(facts) ? 'one page holds the list' : [{ offset: 0, pageSize: 2 * size }];
   },
   ifRefused: 'not refuted',
@@ -212,7 +209,7 @@ const offsets: Experiment = {
   claim: 'paging',
   name: 'smaller pages',
   questions: ({ list, first }) => {
-    if (!isPagedByOffset(list) || !sendsLimit(list)) return 'requests send no offset and page size';
+    if (!isPagedByOffset(list)) return 'requests send no offset and page size';
     if (first.rows.length < ENOUGH) return `the first page has fewer than ${ENOUGH} records`;
     return smallPages(list);
   },
@@ -328,7 +325,7 @@ const end: Experiment = {
     if (isWhole(facts) && list.paging === 'after') {
       return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
-    if (!isPagedByOffset(list) || !sendsLimit(list))
+    if (!isPagedByOffset(list))
       return 'the last page can only be reached by reading the whole list';
     if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';

@@ -3,10 +3,8 @@
 import { describeError } from '../core/errors.ts';
 import { CLAIMS } from '../description/format.ts';
 import type { Measured } from '../description/format.ts';
-import type { ListDescription } from '../description/description.ts';
-import type { TimeFormat } from '../description/time-format.ts';
 import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
-import type { Experiment } from './experiments.ts';
+import type { Experiment, Facts } from './experiments.ts';
 import { replyText } from './replies.ts';
 import type { Measurement, Question, Reply, Verdict } from './replies.ts';
 
@@ -18,11 +16,7 @@ export const MAX_REQUESTS = 15;
 /** Page size for lists whose description states no greatest page size (`limit`), in records. */
 const USUAL_SIZE = 100;
 
-export interface MeasureListOptions {
-  readonly list: ListDescription;
-  readonly times: TimeFormat;
-  /** Resolution of the dates in requests, in ms: 1,000 if the API's date format has whole seconds. */
-  readonly unitMs: number;
+export interface MeasureListOptions extends Pick<Facts, 'list' | 'times' | 'unitMs'> {
   /** Sends one request. Resolves also if the API refuses it, with the HTTP status as `refusedWith`. Rejects after any other failure. */
   readonly ask: (question: Question) => Promise<Reply>;
   readonly pause: (ms: number) => Promise<void>;

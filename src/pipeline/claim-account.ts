@@ -92,10 +92,10 @@ function serviceEndedError(): CellarstreamError {
 async function hasUndeclaredWriters(
   { config, quotas, scheduler }: ClaimAccountOptions,
   { log, destination }: ClaimedAccount,
-  { declaration }: InheritedLedger,
+  { sent }: InheritedLedger,
 ): Promise<boolean> {
   const now = scheduler.now();
-  const knownUntil = declaration ? 0 : quotas.lastRequestAt() + CURSOR_DELAY_MS;
+  const knownUntil = sent ? 0 : quotas.lastRequestAt() + CURSOR_DELAY_MS;
   const since = Math.max(knownUntil, now - WINDOW_MS);
   if (since >= now) return false;
   const { newest } = await newestCursors(log, destination.cursors);
@@ -103,6 +103,6 @@ async function hasUndeclaredWriters(
     const task = taskId(config.account, list.name);
     const cursor = newest.get(task);
     if (!cursor || Number(cursor.timestamp) < since) return false;
-    return !declaration?.writers.includes(parseCursor(cursor.value.toString(), task).instance);
+    return !sent?.declaration.writers.includes(parseCursor(cursor.value.toString(), task).instance);
   });
 }

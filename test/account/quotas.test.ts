@@ -129,8 +129,7 @@ describe('quotas', () => {
           const record = { instance: 'p0', writers: ['p0'], blockMs: 10_000, quotas: { orders } };
           const sentBefore = scheduler.now();
           quota.inherit({
-            declaration: record,
-            latestSentAt: sentBefore,
+            sent: { declaration: record, latestSentAt: sentBefore },
             isLeaseActive: true,
             guests: [],
             hasUnreadableEntry: false,

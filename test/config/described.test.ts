@@ -147,6 +147,12 @@ describe('the settings of a described API', () => {
     expect(settingWarnings(load(env, cwd), { env, cwd })).toEqual([]);
   });
 
+  it('give no access to the API while a parameter in the address of its login has no value', () => {
+    const { API_BASE_URL, API_KEY } = API;
+    const env = { API_DESCRIPTION: 'store.yaml', API_BASE_URL, API_KEY };
+    expect(loadConfig({ env, cwd: folder() }).api).toBeUndefined();
+  });
+
   it('belong to the instance of a fleet, but for those of an account', () => {
     const cwd = folder();
     const accounts = join(cwd, 'accounts');

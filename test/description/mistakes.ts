@@ -68,6 +68,16 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   ],
   [
     "auth: { bearer: '{api_key}' }",
+    'auth: { header: X-Key, value: "{api_key}\\n" }',
+    '4:31 auth.value has a line break, or another character that the value of a header must not contain: remove it',
+  ],
+  [
+    "auth: { bearer: '{api_key}' }",
+    'auth:\n  bearer: |\n    {api_key}',
+    '5:11 auth.bearer has a line break, or another character that the value of a header must not contain: remove it',
+  ],
+  [
+    "auth: { bearer: '{api_key}' }",
     'auth: { bearer: 5 }',
     '4:17 auth.bearer: expected the token, in which {name} is a variable, found 5',
   ],

@@ -145,4 +145,16 @@ describe('descriptionInWords', () => {
       );
     },
   );
+
+  it.each([
+    ['after', 'total: /count', 'a page has no new record, or a page is empty'],
+    ['offset', "total: { path: /count, at: '' }", 'a page is empty'],
+  ])('names the total as the end of a list only where it is: %s, %s', (paging, total, end) => {
+    const text = shop
+      .replace('paging: offset', `paging: ${paging}`)
+      .replace("'{offset}'", `'{${paging}}'`)
+      .replace('total: /count', total);
+    const words = descriptionInWords(parseDescription(text, SHOP)).join('\n');
+    expect(words).toContain(`  records       /orders; the list ends when ${end}\n`);
+  });
 });

@@ -144,7 +144,7 @@ describe('an account whose file changes', () => {
   it('is not told of as held when it was given to another instance meanwhile', async () => {
     const { accounts, begun, setFile } = instance();
     await begun();
-    const heldHere = () => [...accounts.memberMetadata().owned.keys()];
+    const heldHere = () => [...accounts.memberMetadata(false).owned.keys()];
     expect(heldHere()).toEqual(['winery']);
     await setFile(undefined, 100);
     const other = { instance: 'other', name: 'other' };

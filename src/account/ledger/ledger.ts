@@ -32,18 +32,16 @@ import type { Gate } from '../../streams/quota/token-bucket.ts';
  */
 export interface InheritedLedger {
   /**
-   * Newest declaration by the previous owner of the account: the requests sent, and those that might still be sent. Undefined if the owner
-   * left none, or one that can't be parsed.
+   * Newest declaration by the predecessor (previous owner of the account): the requests sent, and those that might still be sent. Undefined
+   * if the predecessor left none, or one that can't be parsed.
    */
-  readonly declaration: LedgerDeclaration | undefined;
-  /** Latest time at which the predecessor (previous owner of the account) can have sent `declaration`, in ms on this process's clock. */
-  readonly latestSentAt: number;
+  readonly sent: DatedDeclaration | undefined;
   /**
    * Recent declarations: the newest one of each guest (a process beside the service, such as `check`), and of each other account that uses
    * the same API key.
    */
   readonly guests: readonly DatedDeclaration[];
-  /** Whether `declaration` gives the predecessor a lease that may not have expired yet. */
+  /** Whether `sent` gives the predecessor a lease that may not have expired yet. */
   readonly isLeaseActive: boolean;
   /**
    * Whether the newest entry of the ledger, not counting claims, can't be parsed. The process that wrote it may have sent any number of
@@ -176,8 +174,9 @@ export class Ledger {
    * Allows requests to start. To be called once the requests that the predecessor and guests declared in the ledger are counted against the
    * quotas.
    */
-  activate({ declaration }: InheritedLedger): void {
-    this.#writers = [...(declaration?.writers ?? []), this.#options.instance].slice(-MAX_WRITERS);
+  activate({ sent }: InheritedLedger): void {
+    const earlier = sent?.declaration.writers ?? [];
+    this.#writers = [...earlier, this.#options.instance].slice(-MAX_WRITERS);
     this.#isActive = true;
     this.leaseBegan$.next();
   }
@@ -393,19 +392,17 @@ class DeclaredQuota implements QuotaLedger {
 
 function inheritedFrom(prior: PriorEntries): InheritedLedger {
   const { entries, claimedAt } = prior;
-  const newest = entries
-    .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
-    .findLast(({ entry }) => !entry || !('claim' in entry));
-  const { entry, ageMs = 0 } = newest ?? {};
-  const declaration = entry && 'quotas' in entry ? entry : undefined;
-  const latestSentAt = claimedAt - ageMs;
+  const newest = entries.findLast(({ text }) => {
+    const entry = parseLedger(text);
+    return !entry || !('claim' in entry);
+  });
+  const [sent] = declarationsIn(newest ? [newest] : [], claimedAt);
   return {
-    declaration,
-    latestSentAt,
+    sent,
     guests: declarationsIn(prior.guestEntries, prior.at),
-    isLeaseActive: declaration !== undefined && latestSentAt + declaration.blockMs > claimedAt,
+    isLeaseActive: sent !== undefined && sent.latestSentAt + sent.declaration.blockMs > claimedAt,
     // For example, another version wrote it.
-    hasUnreadableEntry: newest !== undefined && !declaration,
+    hasUnreadableEntry: newest !== undefined && !sent,
   };
 }
 

@@ -13,7 +13,7 @@ export const quotas: typeof real.quotas = (options) => {
   });
   return withOthers(all, {
     inherit: (inherited) => {
-      declarer = inherited.declaration?.instance;
+      declarer = inherited.sent?.declaration.instance;
       return all.inherit(inherited);
     },
   });
