@@ -135,10 +135,17 @@ export class JavaServer implements StoppableControl {
       `-Djava.io.tmpdir=${this.#tethered.folder}`,
       ...this.#kind.args(this.#ports),
     ];
-    const program = await this.#tethered.run(name, this.#java, args);
-    this.#program = program;
-    const probe = this.#kind.probe(this.#ports, program);
-    await untilReady(title, program, probe, this.#readyTimeoutMs);
+    this.#program = await this.#tethered.run(name, this.#java, args);
+    await this.untilReady(this.#kind.probe(this.#ports, this.#program));
+  }
+
+  /**
+   * Repeats `probe` until it is true; resolves then.
+   *
+   * @throws CellarstreamError `SERVICES`, with the end of this server's log, if the server ends first or takes too long.
+   */
+  untilReady(probe: Probe): Promise<void> {
+    return untilReady(this.#kind.title, this.#program!, probe, this.#readyTimeoutMs);
   }
 
   async kill(): Promise<void> {

@@ -1,6 +1,6 @@
 // Apache Kafka in KRaft mode, one JVM for each node.
 
-import { writeFile, readFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
@@ -8,7 +8,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
 import { JVM_FLAGS, JavaServer, type JavaServerKind } from './java-server.ts';
 import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
-import { lastLines, untilReady, type Probe, type Tethered } from './tethered.ts';
+import { lastLines, type Probe, type Tethered } from './tethered.ts';
 
 /** Kafka settings of every node, which is both broker and controller. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -221,10 +221,8 @@ export async function startKafka(
     Object.assign(server, { id: ids[k]!, address: `127.0.0.1:${server.ports[0]!}` }),
   );
   // A node answers as soon as it knows itself, but topics with three replicas need three known brokers.
-  for (const { address } of count > 1 ? nodes : []) {
-    const log = () => readFile(join(tethered.folder, `${kinds[0]!.name}.log`), 'utf8');
-    const knowsAll = kafkaProbe([address], { clusterId, ids });
-    await untilReady('The cluster', { ended: undefined, log }, knowsAll, timeoutMs);
+  for (const server of count > 1 ? servers : []) {
+    await server.untilReady(kafkaProbe([`127.0.0.1:${server.ports[0]!}`], { clusterId, ids }));
   }
   const each = servers.map((server) => listenersOf(kafka, server.ports));
   const names = Object.keys(kafka.listeners ?? {});

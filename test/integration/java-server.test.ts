@@ -115,6 +115,19 @@ it('waits no longer than it is told to', async () => {
   });
 });
 
+it('shows the log of the server that is late, also where several are started together', async () => {
+  const java = fakeJava('for name; do :; done; echo "log of $name"; exec sleep 600');
+  const named = (name: string): JavaServerKind => ({
+    ...kind(() => true),
+    ...{ title: `The ${name}`, name, args: () => [name] },
+  });
+  const kinds = [named('first'), named('second')];
+  const [, second] = await JavaServer.startTogether(kinds, java, tethered, 1_000);
+  await expect(second!.untilReady(() => Promise.resolve(false))).rejects.toMatchObject({
+    message: 'The second did not answer within 1 s; the end of its log:\nlog of second',
+  });
+});
+
 it('says which program it could not run', async () => {
   const java = join(scratch, 'absent');
   await expect(
