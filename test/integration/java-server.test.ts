@@ -143,6 +143,28 @@ it('says which program it could not run', async () => {
   });
 });
 
+it('does not wait for a program for ever once its helper process has ended', async () => {
+  // The helper process can't write the log of this command: its folder is missing.
+  await expect(tethered.run('absent/program', 'true', [])).rejects.toMatchObject({
+    code: 'SERVICES',
+    message: 'could not run true: the helper process that runs the servers has ended',
+  });
+});
+
+it('tells that the helper process of a server was killed', async () => {
+  const java = fakeJava('kill -9 $PPID; exec sleep 1');
+  await expect(
+    JavaServer.start(
+      kind(() => false),
+      java,
+      tethered,
+      20_000,
+    ),
+  ).rejects.toMatchObject({
+    message: expect.stringContaining('The server ended (the helper process') as string,
+  });
+});
+
 const java = await findJava(process.env);
 const jars = java.found && (await isCached({})) ? await cachedJars({}) : undefined;
 const hasStarted = jars !== undefined && existsSync(dirname(classArchive(jars.kafka)));
