@@ -2,7 +2,6 @@
 
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
-import type { StoppableControl } from './services.ts';
 import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
 /**
@@ -43,7 +42,7 @@ export interface JavaServerKind {
 /**
  * A server that runs as a JVM. Its files are in a temporary folder, which is deleted when the services are stopped or this process ends.
  */
-export class JavaServer implements StoppableControl {
+export class JavaServer {
   readonly #kind: JavaServerKind;
   readonly #java: string;
   readonly #tethered: Tethered;
@@ -123,10 +122,16 @@ export class JavaServer implements StoppableControl {
     return this.#ports;
   }
 
+  /** Process id of the JVM; undefined while it is not running. */
   get pid(): number | undefined {
     return this.#program?.ended === undefined ? this.#program?.pid : undefined;
   }
 
+  /**
+   * Starts the server, again with the same data after it has ended; resolves once it answers.
+   *
+   * @throws CellarstreamError `SERVICES` if it is already running or does not start.
+   */
   async start(): Promise<void> {
     const { title, name } = this.#kind;
     if (this.pid !== undefined) throw new CellarstreamError('SERVICES', `${title} runs already`);
@@ -148,20 +153,27 @@ export class JavaServer implements StoppableControl {
     return untilReady(this.#kind.title, this.#program!, probe, this.#readyTimeoutMs);
   }
 
+  /** Sends SIGKILL; resolves once the process has ended. Port and data are retained for the next start. */
   async kill(): Promise<void> {
     this.#signal('SIGKILL');
     await this.#program?.whenEnded;
   }
 
+  /**
+   * Shuts the server down with SIGTERM, and resolves once its process has ended. Port and data are retained for the next start. A paused
+   * server ends only after `resume`.
+   */
   async stop(): Promise<void> {
     this.#signal('SIGTERM');
     await this.#program?.whenEnded;
   }
 
+  /** Sends SIGSTOP: connections stay open, but the server does not respond. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
 
+  /** Sends SIGCONT: the server continues after `pause`. */
   resume(): void {
     this.#signal('SIGCONT');
   }
