@@ -39,14 +39,22 @@ export interface JavaServerKind {
   probe(ports: readonly number[], program: Program): Probe;
 }
 
+/** How JVMs are started. */
+export interface JvmLaunch {
+  /** Path of the `java` program. */
+  readonly java: string;
+  /** The temporary folder, and the process that ends the JVMs and deletes it. */
+  readonly tethered: Tethered;
+  /** Limit for the time until a started server answers, in ms. */
+  readonly readyTimeoutMs: number;
+}
+
 /**
  * A server that runs as a JVM. Its files are in a temporary folder, which is deleted when the services are stopped or this process ends.
  */
 export class JavaServer {
   readonly #kind: JavaServerKind;
-  readonly #java: string;
-  readonly #tethered: Tethered;
-  readonly #readyTimeoutMs: number;
+  readonly #launch: JvmLaunch;
   #ports: readonly number[] = [];
   #program: Program | undefined;
 
@@ -57,18 +65,10 @@ export class JavaServer {
    */
   static async start(
     kind: JavaServerKind,
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
-    preferredPorts: readonly number[] = [],
+    launch: JvmLaunch,
+    preferredPorts?: readonly number[],
   ): Promise<JavaServer> {
-    const servers = await JavaServer.startTogether(
-      [kind],
-      java,
-      tethered,
-      readyTimeoutMs,
-      preferredPorts,
-    );
+    const servers = await JavaServer.startTogether([kind], launch, preferredPorts);
     return servers[0]!;
   }
 
@@ -79,12 +79,10 @@ export class JavaServer {
    */
   static async startTogether(
     kinds: readonly JavaServerKind[],
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
+    launch: JvmLaunch,
     preferredPorts: readonly number[] = [],
   ): Promise<JavaServer[]> {
-    const servers = kinds.map((kind) => new JavaServer(kind, java, tethered, readyTimeoutMs));
+    const servers = kinds.map((kind) => new JavaServer(kind, launch));
     const count = kinds.reduce((sum, { portCount }) => sum + portCount, 0);
     for (let tries = 1; ; tries++) {
       const ports = await freeLoopbackPorts(count, tries === 1 ? preferredPorts : []);
@@ -106,16 +104,9 @@ export class JavaServer {
     }
   }
 
-  private constructor(
-    kind: JavaServerKind,
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
-  ) {
+  private constructor(kind: JavaServerKind, launch: JvmLaunch) {
     this.#kind = kind;
-    this.#java = java;
-    this.#tethered = tethered;
-    this.#readyTimeoutMs = readyTimeoutMs;
+    this.#launch = launch;
   }
 
   get ports(): readonly number[] {
@@ -135,12 +126,10 @@ export class JavaServer {
   async start(): Promise<void> {
     const { title, name } = this.#kind;
     if (this.pid !== undefined) throw new CellarstreamError('SERVICES', `${title} runs already`);
-    const args = [
-      ...JVM_FLAGS,
-      `-Djava.io.tmpdir=${this.#tethered.folder}`,
-      ...this.#kind.args(this.#ports),
-    ];
-    this.#program = await this.#tethered.run(name, this.#java, args);
+    const { java, tethered } = this.#launch;
+    const folder = `-Djava.io.tmpdir=${tethered.folder}`;
+    const args = [...JVM_FLAGS, folder, ...this.#kind.args(this.#ports)];
+    this.#program = await tethered.run(name, java, args);
     await this.untilReady(this.#kind.probe(this.#ports, this.#program));
   }
 
@@ -150,7 +139,7 @@ export class JavaServer {
    * @throws CellarstreamError `SERVICES`, with the end of this server's log, if the server ends first or takes too long.
    */
   untilReady(probe: Probe): Promise<void> {
-    return untilReady(this.#kind.title, this.#program!, probe, this.#readyTimeoutMs);
+    return untilReady(this.#kind.title, this.#program!, probe, this.#launch.readyTimeoutMs);
   }
 
   /** Sends SIGKILL; resolves once the process has ended. Port and data are retained for the next start. */

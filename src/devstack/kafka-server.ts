@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
-import { JVM_FLAGS, JavaServer, type JavaServerKind } from './java-server.ts';
+import { JVM_FLAGS, JavaServer, type JavaServerKind, type JvmLaunch } from './java-server.ts';
 import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
-import { lastLines, type Probe, type Tethered } from './tethered.ts';
+import { lastLines, type Probe } from './tethered.ts';
 
 /** Kafka settings of every node, which is both broker and controller. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -61,14 +61,14 @@ interface KafkaServerOptions {
   readonly nodeCount: number;
   readonly clusterId: string;
   readonly jars: string;
-  readonly java: string;
-  readonly tethered: Tethered;
+  readonly jvm: JvmLaunch;
   readonly launch: KafkaLaunch;
 }
 
 /** Describes how to run a Kafka node. Its ports are, in order: the listener BROKER, the controller, and {@link KafkaLaunch.listeners}. */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
-  const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
+  const { id, nodeCount, clusterId, jars, launch } = node;
+  const { java, tethered } = node.jvm;
   const listeners = Object.keys(launch.listeners ?? {});
   const classes = [join(jars, '*'), ...(launch.classPath ?? [])].join(delimiter);
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', classes];
@@ -205,18 +205,15 @@ function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
  */
 export async function startKafka(
   jars: string,
-  java: string,
-  tethered: Tethered,
-  timeoutMs: number,
+  jvm: JvmLaunch,
   { kafka = {}, ports }: LaunchOptions,
 ): Promise<Pick<JavaServices, 'nodes' | 'listeners'>> {
   const { nodes: count = 1 } = kafka;
   const ids = Array.from({ length: count }, (_, k) => k + 1);
   const clusterId = newClusterId();
-  const place = { jars, java, tethered, clusterId, launch: kafka };
-  const kinds = ids.map((id) => kafkaServer({ ...place, id, nodeCount: count }));
-  const preferred = ports && [ports.kafka];
-  const servers = await JavaServer.startTogether(kinds, java, tethered, timeoutMs, preferred);
+  const cluster = { jars, jvm, clusterId, launch: kafka, nodeCount: count };
+  const kinds = ids.map((id) => kafkaServer({ ...cluster, id }));
+  const servers = await JavaServer.startTogether(kinds, jvm, ports && [ports.kafka]);
   const nodes: BrokerControl[] = servers.map((server, k) =>
     Object.assign(server, { id: ids[k]!, address: `127.0.0.1:${server.ports[0]!}` }),
   );

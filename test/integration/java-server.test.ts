@@ -57,9 +57,7 @@ it('tries other ports when somebody takes one in between', async () => {
   );
   const server = await JavaServer.start(
     kind(() => starts() === 3),
-    java,
-    tethered,
-    20_000,
+    { java, tethered, readyTimeoutMs: 20_000 },
   );
   expect(prepared).toHaveLength(3);
   expect(prepared[2]).not.toEqual(prepared[0]);
@@ -72,9 +70,7 @@ it('gives up on ports after five tries', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      20_000,
+      { java, tethered, readyTimeoutMs: 20_000 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
@@ -86,9 +82,7 @@ it('tells how a server ended and the end of its log, and does not try again', as
   const java = fakeJava('seq 100; echo no memory; exit 7');
   const error: unknown = await JavaServer.start(
     kind(() => false),
-    java,
-    tethered,
-    20_000,
+    { java, tethered, readyTimeoutMs: 20_000 },
   ).catch((reason: unknown) => reason);
   expect(error).toMatchObject({
     code: 'SERVICES',
@@ -105,9 +99,7 @@ it('waits no longer than it is told to', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      300,
+      { java, tethered, readyTimeoutMs: 300 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
@@ -121,8 +113,8 @@ it('shows the log of the server that is late, also where several are started tog
     ...kind(() => true),
     ...{ title: `The ${name}`, name, args: () => [name] },
   });
-  const kinds = [named('first'), named('second')];
-  const [, second] = await JavaServer.startTogether(kinds, java, tethered, 1_000);
+  const launch = { java, tethered, readyTimeoutMs: 1_000 };
+  const [, second] = await JavaServer.startTogether([named('first'), named('second')], launch);
   await expect(second!.untilReady(() => Promise.resolve(false))).rejects.toMatchObject({
     message: 'The second did not answer within 1 s; the end of its log:\nlog of second',
   });
@@ -133,9 +125,7 @@ it('says which program it could not run', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      300,
+      { java, tethered, readyTimeoutMs: 300 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
@@ -156,9 +146,7 @@ it('tells that the helper process of a server was killed', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      20_000,
+      { java, tethered, readyTimeoutMs: 20_000 },
     ),
   ).rejects.toMatchObject({
     message: expect.stringContaining('The server ended (the helper process') as string,
