@@ -154,9 +154,7 @@ async function isComplete(folder: string): Promise<boolean> {
     return found.every(Boolean);
   } catch (error) {
     // A file is missing or the manifest is truncated: the cache is incomplete and is downloaded again.
-    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return false;
-    }
+    if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return false;
     throw error;
   }
 }
