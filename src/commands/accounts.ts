@@ -1,5 +1,6 @@
 import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
 import { accountOverviews, hasProblem } from '../fleet/account-views.ts';
 import type { AccountOverview } from '../fleet/account-views.ts';
@@ -9,7 +10,6 @@ import type { AccountFiles } from '../fleet/account-files.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
-import type { SettingsSource } from './one-account.ts';
 import { processSource } from './one-account.ts';
 import { stdoutColors, tableLines } from './terminal.ts';
 

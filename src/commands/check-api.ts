@@ -21,7 +21,7 @@ import type { Guest } from '../account/permits/open-guest.ts';
 import { namedFields } from '../account/personal-fields-of.ts';
 import { quotas } from '../account/quotas.ts';
 import type { Quotas } from '../account/quotas.ts';
-import type { ConfigWith, Resource } from '../config/config.ts';
+import type { Config, ConfigWith, Resource } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
 import type { Retrying } from '../observe/hooks.ts';
@@ -32,6 +32,7 @@ import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed, listsNamed, totalName } from '../description/description.ts';
 import type { ListDescription } from '../description/description.ts';
 import { levelsInWords } from '../description/levels.ts';
+import { describedQuota } from '../description/quota-limits.ts';
 import { asker } from '../measure/ask.ts';
 import { MAX_REQUESTS, measureList } from '../measure/measure-list.ts';
 import type { Measurement } from '../measure/replies.ts';
@@ -338,12 +339,7 @@ class ApiCheck {
       const message = `the API did not respond within ${CHECK_TIMEOUT_MS / 1_000} s`;
       return new CellarstreamError('API_UNREACHABLE', message);
     }
-    const { loginsPerMinute, perMinute } = this.#config.quota;
-    const used =
-      what === 'login'
-        ? `the quota of logins is used up: all ${loginsPerMinute} logins a minute (LOGIN_QUOTA_PER_MINUTE)`
-        : `the quota for ${what} is used up: all ${perMinute} requests a minute (QUOTA_PER_MINUTE)`;
-    const message = `${used} are used or reserved. Run check again in a minute`;
+    const message = `${usedUpQuota(what, this.#config)} are used or reserved. Run check again in a minute`;
     return new CellarstreamError('QUOTA_EXCEEDED', message);
   }
 
@@ -370,6 +366,24 @@ class ApiCheck {
         ),
     });
   }
+}
+
+/** Begins an error text about the quota that requests named `what` (`login` or a list) wait for: its limit, and where it is set. */
+export function usedUpQuota(
+  what: string,
+  { quota, description }: Pick<Config, 'quota' | 'description'>,
+): string {
+  const { loginsPerMinute, perMinute, scope } = quota;
+  if (what === 'login') {
+    return `the quota of logins is used up: all ${loginsPerMinute} logins a minute (LOGIN_QUOTA_PER_MINUTE)`;
+  }
+  const own = describedQuota(description).lists[what]!.perMinute;
+  // A list's own limit replaces that of the setting; if the lists share a limit, both apply.
+  const isOwn = own !== undefined && (scope === 'endpoint' || own < perMinute);
+  const [limit, place] = isOwn
+    ? [own, '`quota` in the description']
+    : [perMinute, 'QUOTA_PER_MINUTE'];
+  return `the quota for ${what} is used up: all ${limit} requests a minute (${place})`;
 }
 
 /** Formats a login token's lifetime in minutes, or in seconds if it is shorter than half a minute. */

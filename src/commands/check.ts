@@ -3,6 +3,7 @@ import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import type { AccountFile } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { CellarstreamError, describeError } from '../core/errors.ts';
@@ -26,7 +27,6 @@ import { findingsTable, tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { measureCommand } from './measure.ts';
 import { oneAccount, processSource } from './one-account.ts';
-import type { SettingsSource } from './one-account.ts';
 import { instanceText, runningInstanceOf } from './running-instance.ts';
 
 /** Maximum number of accounts checked at the same time, since each needs separate connections. */

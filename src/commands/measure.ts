@@ -3,12 +3,12 @@ import { listNamed } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import type { Measured } from '../description/format.ts';
 import type { Resource } from '../config/config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import { measuredOf } from '../measure/measure-list.ts';
 import type { Measurement } from '../measure/replies.ts';
 import { measureApi } from './check-api.ts';
 import { findingsTable } from './findings.ts';
 import { oneAccount } from './one-account.ts';
-import type { SettingsSource } from './one-account.ts';
 import { printLine, stdoutColors, tableLines } from './terminal.ts';
 
 /**

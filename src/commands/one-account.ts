@@ -1,14 +1,11 @@
 import type { Kafka } from 'kafkajs';
 import { accountNames, hasAccounts, loadAccount } from '../config/accounts.ts';
-import type { AccountsOptions } from '../config/accounts.ts';
 import type { Config, ConfigWith, Need } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-
-/** Environment and working directory that settings are read from. */
-export type SettingsSource = Pick<AccountsOptions, 'env' | 'cwd'>;
 
 export function processSource(): SettingsSource {
   return { env: process.env, cwd: process.cwd() };

@@ -5,6 +5,7 @@ import type { Observable } from 'rxjs';
 import { hasAccounts } from '../config/accounts.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { VERSION } from '../core/version.ts';
@@ -17,7 +18,6 @@ import { openOperations } from '../ops/operations.ts';
 import type { Operations } from '../ops/operations.ts';
 import { fleetAccountLogHooks, fleetLogHooks, logHooks } from './log-hooks.ts';
 import { processSource } from './one-account.ts';
-import type { SettingsSource } from './one-account.ts';
 import { logOperations, logReadiness, logSettings } from './service-log.ts';
 import { stopSignals } from './stop.ts';
 

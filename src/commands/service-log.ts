@@ -1,10 +1,10 @@
 import { distinctUntilChanged, map, timer } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
 import type { Config } from '../config/config.ts';
+import type { SettingsSource } from '../config/load-config.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import type { LineLogger } from '../observe/log.ts';
 import type { Readiness } from '../ops/status/causes.ts';
-import type { SettingsSource } from './one-account.ts';
 
 /**
  * Logs a warning for each setting that is allowed but may be a mistake.

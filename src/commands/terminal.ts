@@ -41,10 +41,10 @@ export class ProgressLine {
   #isShown = false;
   #writtenAt = -Infinity;
   /**
-   * The work whose progress is displayed: its label (`what`), when it was first displayed (`at`, monotonic, in ms), and its count then
-   * (`done`). Undefined before the first call of `progress`.
+   * When progress was first displayed (`at`, monotonic, in ms), and the count then (`done`). Undefined before the first call of
+   * `progress`.
    */
-  #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
+  #begun: { readonly at: number; readonly done: number } | undefined;
 
   /**
    * Shows a text: on a terminal until the next text is shown; in a pipe as a line, unless the previous line was written less than
@@ -61,12 +61,11 @@ export class ProgressLine {
     }
   }
 
-  /** Shows the progress of the work labeled `what`, its rate per second, and the estimated time left. */
+  /** Shows the progress of a work, labeled `what`, its rate per second, and the estimated time left. A line shows only one work. */
   progress(what: string, done: number, total: number): void {
     const now = performance.now();
-    if (this.#task?.what !== what) this.#task = { what, at: now, done };
-    const { at, done: before } = this.#task;
-    const rate = ((done - before) / (now - at)) * 1_000;
+    this.#begun ??= { at: now, done };
+    const rate = ((done - this.#begun.done) / (now - this.#begun.at)) * 1_000;
     const left =
       rate > 0 ? `, ${Math.round(rate)}/s, ${Math.ceil((total - done) / rate)} s left` : '';
     const percent = Math.floor((100 * done) / Math.max(1, total));

@@ -45,8 +45,6 @@ export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
   readonly published: PublishedCertificate;
   /** Path of the CSV file with the user's copy of the list, to be compared with the topic. Undefined: no copy is compared. */
   readonly file: string | undefined;
-  /** Current time, in epoch ms. */
-  readonly now: number;
 }
 
 /** Maximum number of keys that are listed for each kind of error in a copy. */
@@ -59,7 +57,8 @@ const MAX_KEYS_NAMED = 20;
  * @throws CellarstreamError `POSITION` if there is no such topic; also the errors of {@link replay} and {@link copyRows}.
  */
 export async function verifyList(list: ListToVerify): Promise<VerifiedList> {
-  const { kafka, registry, topic, published, file, now } = list;
+  const { kafka, registry, topic, published, file } = list;
+  const now = Date.now();
   const facts = await certifiedTopic(kafka, topic);
   const positions = positionsOf(published);
   const check = new CopyCheck(positions);

@@ -89,8 +89,7 @@ export async function verifyCommand(
       const whyNot = acks && whyNotFresh(acks.get(resource), timeout);
       const result = await tryVerify(async () => {
         if (whyNot !== undefined) return { why: whyNot };
-        if (published)
-          return verifyList({ kafka, registry, topic, published, file, now: Date.now() });
+        if (published) return verifyList({ kafka, registry, topic, published, file });
         await requireSome(kafka, [topic]);
         return { why: NO_CERTIFICATE };
       });

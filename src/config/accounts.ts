@@ -6,6 +6,7 @@ import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { credentialText } from './key-digest.ts';
 import { loadConfig } from './load-config.ts';
+import type { SettingsSource } from './load-config.ts';
 import { overlaid, settingsFileText, settingTexts } from './setting-texts.ts';
 import { settingsFor } from './settings.ts';
 
@@ -13,16 +14,13 @@ import { settingsFor } from './settings.ts';
  * Sources of the accounts' settings. `config` names the folder of account files. Settings that an account's file does not set are read from
  * `env` and from the `.env` in `cwd`.
  */
-export interface AccountsOptions {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Folder in which `.env` is looked for, and the base of relative paths. */
-  readonly cwd: string;
+export interface AccountsOptions extends SettingsSource {
   /** The instance's own configuration, with `accountsDir`. */
   readonly config: Config & { readonly accountsDir: string };
 }
 
 /** Whether the settings are those of a fleet's instance, that is, `ACCOUNTS_DIR` is set. */
-export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>): boolean {
+export function hasAccounts({ env, cwd }: SettingsSource): boolean {
   return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // errors in the settings are reported by `loadConfig`
 }
 

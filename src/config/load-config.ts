@@ -24,6 +24,9 @@ export interface ConfigOptions<N extends Need> {
   readonly description?: ApiDescription;
 }
 
+/** Environment and working directory that settings are read from. */
+export type SettingsSource = Pick<ConfigOptions<never>, 'env' | 'cwd'>;
+
 /**
  * Reads the settings from the environment, and from `.env` those that the environment does not set. An empty value counts as unset. A
  * secret may be stored in a file: set `<name>_FILE` to the path of that file.
@@ -69,7 +72,7 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
  * @throws CellarstreamError `SETTINGS`, with one line for each mistake in the file, or a line that says why the file can't be read.
  */
 export function descriptionOf(
-  { env, cwd }: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
+  { env, cwd }: SettingsSource,
   texts = settingTexts(env, cwd, []),
 ): ApiDescription {
   const { API_DESCRIPTION: file } = texts;

@@ -6,7 +6,7 @@ import { loginUrlOf } from '../streams/http/token-request.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
 import { describedType, piiItem, volatileItem } from './field-problems.ts';
-import type { ConfigOptions } from './load-config.ts';
+import type { SettingsSource } from './load-config.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
@@ -21,10 +21,7 @@ const SPACED =
  *
  * @param source Where the settings of `config` were read from.
  */
-export function settingWarnings(
-  config: Config,
-  source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
-): SettingProblem[] {
+export function settingWarnings(config: Config, source: SettingsSource): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
   const settings = settingsFor(config.description).names;
   const warnings = (names: readonly string[], test: (text: string) => boolean, advice: string) =>

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import type { StartedTestContainer } from 'testcontainers';
 import { CellarstreamError } from '../core/errors.ts';
 import { kafkaProbe } from './kafka-server.ts';
@@ -158,9 +159,16 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/** Represents a container as a program for {@link untilReady}. Its `log` returns the command that prints the log, not the log itself. */
+/** Represents a container as a program for {@link untilReady}, which reads the log only after a failure: `log` removes the container. */
 function program(container: StartedTestContainer): ContainerProgram {
-  return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
+  return {
+    ended: undefined,
+    log: async () => {
+      const output = await container.logs();
+      const [log] = await Promise.all([text(output), container.stop()]); // the output ends with the container
+      return log;
+    },
+  };
 }
 
 /**

@@ -19,21 +19,17 @@ const MANIFEST = 'complete.json';
 
 /** Folders that contain the jars of Kafka and of the schema registry, and the versions of both servers. */
 export interface Jars {
+  /** Cache folder that contains the other two. */
+  readonly folder: string;
   readonly kafka: string;
   readonly kafkaVersion: string;
   readonly registry: string;
   readonly registryVersion: string;
 }
 
-interface CacheLocation {
-  readonly folder: string;
-  readonly kafkaVersion: string;
-  readonly registryVersion: string;
-}
-
 /** Whether all jars of Kafka and of the schema registry are cached, each with its full size. */
 export async function isCached(options: LaunchOptions): Promise<boolean> {
-  return isComplete(cacheLocation(options).folder);
+  return isComplete(wantedJars(options).folder);
 }
 
 /**
@@ -42,15 +38,9 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
  * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */
 export async function cachedJars(options: LaunchOptions): Promise<Jars> {
-  const wanted = cacheLocation(options);
-  const { folder, kafkaVersion, registryVersion } = wanted;
-  if (!(await isComplete(folder))) await fetchJars(wanted, options);
-  return {
-    kafka: join(folder, 'kafka'),
-    kafkaVersion,
-    registry: join(folder, 'registry'),
-    registryVersion,
-  };
+  const jars = wantedJars(options);
+  if (!(await isComplete(jars.folder))) await fetchJars(jars, options);
+  return jars;
 }
 
 /**
@@ -67,7 +57,8 @@ export function sharedClasses(jars: string): readonly string[] {
   return existsSync(file) ? [`-XX:SharedArchiveFile=${file}`] : [];
 }
 
-function cacheLocation(options: LaunchOptions): CacheLocation {
+/** Returns where the jars of the wanted versions are, or will be once they are downloaded. */
+function wantedJars(options: LaunchOptions): Jars {
   const env = options.env ?? process.env;
   const cacheDir =
     options.cacheDir ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cellarstream');
@@ -75,15 +66,15 @@ function cacheLocation(options: LaunchOptions): CacheLocation {
   const version = (name: string) => new RegExp(`<${name}\\.version>(.+?)<`).exec(pom)![1]!;
   const kafkaVersion = options.versions?.kafka ?? version('kafka');
   const registryVersion = options.versions?.registry ?? version('apicurio');
-  return {
-    folder: join(cacheDir, `kafka-${kafkaVersion}-apicurio-${registryVersion}`),
-    kafkaVersion,
-    registryVersion,
-  };
+  const folder = join(cacheDir, `kafka-${kafkaVersion}-apicurio-${registryVersion}`);
+  const [kafka, registry] = [join(folder, 'kafka'), join(folder, 'registry')];
+  return { folder, kafka, kafkaVersion, registry, registryVersion };
 }
 
-async function fetchJars(wanted: CacheLocation, options: LaunchOptions): Promise<void> {
-  const { folder, kafkaVersion, registryVersion } = wanted;
+async function fetchJars(
+  { folder, kafkaVersion, registryVersion }: Jars,
+  options: LaunchOptions,
+): Promise<void> {
   // An interrupted download is deleted by the helper process (`tether.ts`), which owns this temporary folder.
   const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
   try {
@@ -163,9 +154,7 @@ async function isComplete(folder: string): Promise<boolean> {
     return found.every(Boolean);
   } catch (error) {
     // A file is missing or the manifest is truncated: the cache is incomplete and is downloaded again.
-    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return false;
-    }
+    if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return false;
     throw error;
   }
 }
@@ -195,12 +184,9 @@ export function downloadProgress(log: string, tookMs: number): string {
     .map(([, url]) => url!)
     .findLast((url) => !finished.has(url));
   const now = current === undefined ? '' : `, now ${current.slice(current.lastIndexOf('/') + 1)}`;
-  const sum = `${done.length} files, ${megabytes.toFixed(1)} MB, `;
   // Files in Maven's local repository are not downloaded.
-  const downloads = done.length > 0 ? sum : '';
-  return (
-    `fetching Kafka and the schema registry: ${downloads}` + `${Math.round(tookMs / 1000)} s${now}`
-  );
+  const sum = done.length > 0 ? `${done.length} files, ${megabytes.toFixed(1)} MB, ` : '';
+  return `fetching Kafka and the schema registry: ${sum}${Math.round(tookMs / 1000)} s${now}`;
 }
 
 const run = promisify(execFile);

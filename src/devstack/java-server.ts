@@ -2,7 +2,6 @@
 
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
-import type { StoppableControl } from './services.ts';
 import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
 /**
@@ -40,14 +39,22 @@ export interface JavaServerKind {
   probe(ports: readonly number[], program: Program): Probe;
 }
 
+/** How JVMs are started. */
+export interface JvmLaunch {
+  /** Path of the `java` program. */
+  readonly java: string;
+  /** The temporary folder, and the process that ends the JVMs and deletes it. */
+  readonly tethered: Tethered;
+  /** Limit for the time until a started server answers, in ms. */
+  readonly readyTimeoutMs: number;
+}
+
 /**
  * A server that runs as a JVM. Its files are in a temporary folder, which is deleted when the services are stopped or this process ends.
  */
-export class JavaServer implements StoppableControl {
+export class JavaServer {
   readonly #kind: JavaServerKind;
-  readonly #java: string;
-  readonly #tethered: Tethered;
-  readonly #readyTimeoutMs: number;
+  readonly #launch: JvmLaunch;
   #ports: readonly number[] = [];
   #program: Program | undefined;
 
@@ -58,18 +65,10 @@ export class JavaServer implements StoppableControl {
    */
   static async start(
     kind: JavaServerKind,
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
-    preferredPorts: readonly number[] = [],
+    launch: JvmLaunch,
+    preferredPorts?: readonly number[],
   ): Promise<JavaServer> {
-    const servers = await JavaServer.startTogether(
-      [kind],
-      java,
-      tethered,
-      readyTimeoutMs,
-      preferredPorts,
-    );
+    const servers = await JavaServer.startTogether([kind], launch, preferredPorts);
     return servers[0]!;
   }
 
@@ -80,12 +79,10 @@ export class JavaServer implements StoppableControl {
    */
   static async startTogether(
     kinds: readonly JavaServerKind[],
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
+    launch: JvmLaunch,
     preferredPorts: readonly number[] = [],
   ): Promise<JavaServer[]> {
-    const servers = kinds.map((kind) => new JavaServer(kind, java, tethered, readyTimeoutMs));
+    const servers = kinds.map((kind) => new JavaServer(kind, launch));
     const count = kinds.reduce((sum, { portCount }) => sum + portCount, 0);
     for (let tries = 1; ; tries++) {
       const ports = await freeLoopbackPorts(count, tries === 1 ? preferredPorts : []);
@@ -107,54 +104,65 @@ export class JavaServer implements StoppableControl {
     }
   }
 
-  private constructor(
-    kind: JavaServerKind,
-    java: string,
-    tethered: Tethered,
-    readyTimeoutMs: number,
-  ) {
+  private constructor(kind: JavaServerKind, launch: JvmLaunch) {
     this.#kind = kind;
-    this.#java = java;
-    this.#tethered = tethered;
-    this.#readyTimeoutMs = readyTimeoutMs;
+    this.#launch = launch;
   }
 
   get ports(): readonly number[] {
     return this.#ports;
   }
 
+  /** Process id of the JVM; undefined while it is not running. */
   get pid(): number | undefined {
     return this.#program?.ended === undefined ? this.#program?.pid : undefined;
   }
 
+  /**
+   * Starts the server, again with the same data after it has ended; resolves once it answers.
+   *
+   * @throws CellarstreamError `SERVICES` if it is already running or does not start.
+   */
   async start(): Promise<void> {
     const { title, name } = this.#kind;
     if (this.pid !== undefined) throw new CellarstreamError('SERVICES', `${title} runs already`);
-    const args = [
-      ...JVM_FLAGS,
-      `-Djava.io.tmpdir=${this.#tethered.folder}`,
-      ...this.#kind.args(this.#ports),
-    ];
-    const program = await this.#tethered.run(name, this.#java, args);
-    this.#program = program;
-    const probe = this.#kind.probe(this.#ports, program);
-    await untilReady(title, program, probe, this.#readyTimeoutMs);
+    const { java, tethered } = this.#launch;
+    const folder = `-Djava.io.tmpdir=${tethered.folder}`;
+    const args = [...JVM_FLAGS, folder, ...this.#kind.args(this.#ports)];
+    this.#program = await tethered.run(name, java, args);
+    await this.untilReady(this.#kind.probe(this.#ports, this.#program));
   }
 
+  /**
+   * Repeats `probe` until it is true; resolves then.
+   *
+   * @throws CellarstreamError `SERVICES`, with the end of this server's log, if the server ends first or takes too long.
+   */
+  untilReady(probe: Probe): Promise<void> {
+    return untilReady(this.#kind.title, this.#program!, probe, this.#launch.readyTimeoutMs);
+  }
+
+  /** Sends SIGKILL; resolves once the process has ended. Port and data are retained for the next start. */
   async kill(): Promise<void> {
     this.#signal('SIGKILL');
     await this.#program?.whenEnded;
   }
 
+  /**
+   * Shuts the server down with SIGTERM, and resolves once its process has ended. Port and data are retained for the next start. A paused
+   * server ends only after `resume`.
+   */
   async stop(): Promise<void> {
     this.#signal('SIGTERM');
     await this.#program?.whenEnded;
   }
 
+  /** Sends SIGSTOP: connections stay open, but the server does not respond. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
 
+  /** Sends SIGCONT: the server continues after `pause`. */
   resume(): void {
     this.#signal('SIGCONT');
   }

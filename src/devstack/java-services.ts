@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, basename, dirname } from 'node:path';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { cachedJars, classArchive, installFolder, versionText, type Jars } from './jar-cache.ts';
-import { JavaServer } from './java-server.ts';
+import { JavaServer, type JvmLaunch } from './java-server.ts';
 import { startKafka } from './kafka-server.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
@@ -26,17 +26,18 @@ export async function startOnJava(
 ): Promise<JavaServices> {
   const env = options.env ?? process.env;
   const registryPort = options.ports && [options.ports.registry];
-  const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
+  const readyTimeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
   const jars = await cachedJars(options);
-  await archiveClasses(jars, java, timeoutMs, options);
+  await archiveClasses(jars, java, readyTimeoutMs, options);
   options.onProgress?.('starting Kafka and the schema registry');
 
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-services-'), env);
+  const jvm = { java, tethered, readyTimeoutMs };
   try {
     const registryKind = registryServer(jars.registry, jars.registryVersion, tethered);
     const [{ nodes, listeners }, registry] = await Promise.all([
-      startKafka(jars.kafka, java, tethered, timeoutMs, options),
-      JavaServer.start(registryKind, java, tethered, timeoutMs, registryPort),
+      startKafka(jars.kafka, jvm, options),
+      JavaServer.start(registryKind, jvm, registryPort),
     ]);
     return {
       origin: 'java',
@@ -64,7 +65,7 @@ const MADE_BY = 'java-version.txt';
 async function archiveClasses(
   jars: Jars,
   java: string,
-  timeoutMs: number,
+  readyTimeoutMs: number,
   options: LaunchOptions,
 ): Promise<void> {
   const folder = dirname(classArchive(jars.kafka));
@@ -83,7 +84,7 @@ async function archiveClasses(
       await mkdir(archives);
       // Archives of another Java version must not be in use while new ones are written.
       await rename(folder, join(tethered.folder, 'former')).catch(() => undefined); // fails if there are none
-      await startAndStop(jars, java, tethered, timeoutMs, archives);
+      await startAndStop(jars, { java, tethered, readyTimeoutMs }, archives);
       await writeFile(join(archives, MADE_BY), version);
       await installFolder(archives, folder, tethered.folder, isCurrent);
     } finally {
@@ -95,22 +96,16 @@ async function archiveClasses(
 }
 
 /** Starts and stops Kafka and the registry. As they stop, each writes its class archive (JEP 350) to the folder `archives`. */
-async function startAndStop(
-  jars: Jars,
-  java: string,
-  tethered: Tethered,
-  timeoutMs: number,
-  archives: string,
-): Promise<void> {
+async function startAndStop(jars: Jars, jvm: JvmLaunch, archives: string): Promise<void> {
   const dumpInto = (server: string) => [
     `-XX:ArchiveClassesAtExit=${join(archives, basename(classArchive(server)))}`,
   ];
   const kafka = { javaOptions: dumpInto(jars.kafka) };
   const { registry, registryVersion } = jars;
-  const registryKind = registryServer(registry, registryVersion, tethered, dumpInto(registry));
+  const registryKind = registryServer(registry, registryVersion, jvm.tethered, dumpInto(registry));
   const [{ nodes }, server] = await Promise.all([
-    startKafka(jars.kafka, java, tethered, timeoutMs, { kafka }),
-    JavaServer.start(registryKind, java, tethered, timeoutMs),
+    startKafka(jars.kafka, jvm, { kafka }),
+    JavaServer.start(registryKind, jvm),
   ]);
   await Promise.all([...nodes, server].map((each) => each.stop()));
 }

@@ -1,14 +1,14 @@
 // Apache Kafka in KRaft mode, one JVM for each node.
 
-import { writeFile, readFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
-import { JVM_FLAGS, JavaServer, type JavaServerKind } from './java-server.ts';
+import { JVM_FLAGS, JavaServer, type JavaServerKind, type JvmLaunch } from './java-server.ts';
 import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
-import { lastLines, untilReady, type Probe, type Tethered } from './tethered.ts';
+import { lastLines, type Probe } from './tethered.ts';
 
 /** Kafka settings of every node, which is both broker and controller. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -61,14 +61,14 @@ interface KafkaServerOptions {
   readonly nodeCount: number;
   readonly clusterId: string;
   readonly jars: string;
-  readonly java: string;
-  readonly tethered: Tethered;
+  readonly jvm: JvmLaunch;
   readonly launch: KafkaLaunch;
 }
 
 /** Describes how to run a Kafka node. Its ports are, in order: the listener BROKER, the controller, and {@link KafkaLaunch.listeners}. */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
-  const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
+  const { id, nodeCount, clusterId, jars, launch } = node;
+  const { java, tethered } = node.jvm;
   const listeners = Object.keys(launch.listeners ?? {});
   const classes = [join(jars, '*'), ...(launch.classPath ?? [])].join(delimiter);
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', classes];
@@ -205,26 +205,21 @@ function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
  */
 export async function startKafka(
   jars: string,
-  java: string,
-  tethered: Tethered,
-  timeoutMs: number,
+  jvm: JvmLaunch,
   { kafka = {}, ports }: LaunchOptions,
 ): Promise<Pick<JavaServices, 'nodes' | 'listeners'>> {
   const { nodes: count = 1 } = kafka;
   const ids = Array.from({ length: count }, (_, k) => k + 1);
   const clusterId = newClusterId();
-  const place = { jars, java, tethered, clusterId, launch: kafka };
-  const kinds = ids.map((id) => kafkaServer({ ...place, id, nodeCount: count }));
-  const preferred = ports && [ports.kafka];
-  const servers = await JavaServer.startTogether(kinds, java, tethered, timeoutMs, preferred);
+  const cluster = { jars, jvm, clusterId, launch: kafka, nodeCount: count };
+  const kinds = ids.map((id) => kafkaServer({ ...cluster, id }));
+  const servers = await JavaServer.startTogether(kinds, jvm, ports && [ports.kafka]);
   const nodes: BrokerControl[] = servers.map((server, k) =>
     Object.assign(server, { id: ids[k]!, address: `127.0.0.1:${server.ports[0]!}` }),
   );
   // A node answers as soon as it knows itself, but topics with three replicas need three known brokers.
-  for (const { address } of count > 1 ? nodes : []) {
-    const log = () => readFile(join(tethered.folder, `${kinds[0]!.name}.log`), 'utf8');
-    const knowsAll = kafkaProbe([address], { clusterId, ids });
-    await untilReady('The cluster', { ended: undefined, log }, knowsAll, timeoutMs);
+  for (const server of count > 1 ? servers : []) {
+    await server.untilReady(kafkaProbe([`127.0.0.1:${server.ports[0]!}`], { clusterId, ids }));
   }
   const each = servers.map((server) => listenersOf(kafka, server.ports));
   const names = Object.keys(kafka.listeners ?? {});

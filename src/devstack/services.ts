@@ -1,38 +1,14 @@
 // Options and results of starting Kafka and the registry, in containers or on Java.
 
-interface ServiceControl {
-  /** Process id of the JVM; undefined while it is not running. */
-  readonly pid: number | undefined;
-  /** Sends SIGKILL; resolves once the process has ended. Port and data are retained for the next start. */
-  kill(): Promise<void>;
-  /**
-   * Starts the server again with the same port and data; resolves once it answers.
-   *
-   * @throws CellarstreamError `SERVICES` if it is already running or does not start.
-   */
-  start(): Promise<void>;
-  /** Sends SIGSTOP: connections stay open, but the server does not respond. */
-  pause(): void;
-  /** Sends SIGCONT: the server continues after `pause`. */
-  resume(): void;
-}
-
-/** A server that can also be shut down gracefully. */
-export interface StoppableControl extends ServiceControl {
-  /**
-   * Shuts the server down with SIGTERM, and resolves once its process has ended. Port and data are retained for the next start. A paused
-   * server ends only after `resume`.
-   */
-  stop(): Promise<void>;
-}
+import type { JavaServer } from './java-server.ts';
 
 /** A Kafka node, which is both broker and controller. */
-export interface BrokerControl extends StoppableControl {
+export type BrokerControl = JavaServer & {
   /** `node.id`, counted from 1. */
   readonly id: number;
   /** Address `host:port` of the listener without authentication. */
   readonly address: string;
-}
+};
 
 interface Endpoints {
   /** Bootstrap addresses `host:port`, as in `KAFKA_BROKERS`. */
@@ -57,10 +33,10 @@ export interface JavaServices extends Endpoints {
   /** Bootstrap addresses of each of {@link KafkaLaunch.listeners}, by listener name: `host:port` of every node, separated by commas. */
   readonly listeners: Readonly<Record<string, string>>;
   /** The first Kafka node; by default the only one. */
-  readonly kafka: ServiceControl;
+  readonly kafka: JavaServer;
   /** All Kafka nodes, sorted by id. */
   readonly nodes: readonly BrokerControl[];
-  readonly registry: ServiceControl;
+  readonly registry: JavaServer;
 }
 
 /** A running Kafka and schema registry. */

@@ -14,7 +14,6 @@ interface StartServicesOptions extends LaunchOptions {
 
 /** Environment variable that chooses how Kafka and the registry are started. */
 const SETTING = 'SERVICES';
-const CACHED = { found: true, reason: undefined } as const;
 
 /**
  * Returns a Kafka and a schema registry from the first of these sources that is available:
@@ -60,11 +59,11 @@ export async function startServices(options: StartServicesOptions = {}): Promise
 
   const java = await findJava(env);
   // Looking for Maven takes half a second, and Maven is not needed once the jars are cached.
-  const jars = (await isCached(options)) ? CACHED : await findMaven(env);
+  const noJars = (await isCached(options)) ? undefined : (await findMaven(env)).reason;
   // Also with SERVICES=docker, if `versions` has skipped the containers.
-  if (java.found && jars.found) return startOnJava(java.command, options);
+  if (java.found && noJars === undefined) return startOnJava(java.command, options);
 
-  const missing = [...noDocker, java.reason, jars.reason];
+  const missing = [...noDocker, java.reason, noJars];
   throw new CellarstreamError(
     'SERVICES',
     'Kafka and a schema registry cannot be started: install Docker, or Java 17 or newer and Maven, or ' +

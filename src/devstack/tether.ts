@@ -73,11 +73,9 @@ class Helper {
     });
     closeSync(log);
     child.on('error', (error) => send({ type: 'failed', id, message: error.message }));
-    child.on('spawn', () => {
-      this.#running.add(child);
-      send({ type: 'started', id, pid: child.pid! });
-      if (this.#isEnding) stop(child);
-    });
+    if (child.pid === undefined) return; // `error` follows
+    this.#running.add(child);
+    send({ type: 'started', id, pid: child.pid });
     child.on('exit', (code, signal) => {
       this.#running.delete(child);
       send({ type: 'exited', id, how: signal ?? `exit code ${code ?? 'unknown'}` });

@@ -15,6 +15,7 @@ import type { TetherCommand, TetherEvent } from './tether.ts';
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
 const LAST_LINES = 12;
+const HELPER_ENDED = 'the helper process that runs the servers has ended';
 
 /** A program that runs in a temporary folder and ends with this process. */
 export class Program {
@@ -53,7 +54,11 @@ export class Tethered {
   readonly folder: string;
   readonly #tether: ChildProcess;
   readonly #ended: Promise<unknown>;
-  readonly #pending = new Map<number, (event: TetherEvent) => void>();
+  /** Receivers of the events of each program that has not ended, by the id of its command. */
+  readonly #pending = new Map<
+    number,
+    (event: Exclude<TetherEvent, { readonly type: 'folder' }>) => void
+  >();
   #lastId = 0;
 
   /**
@@ -91,9 +96,14 @@ export class Tethered {
   private constructor(tether: ChildProcess, folder: string) {
     this.folder = folder;
     this.#tether = tether;
-    this.#ended = new Promise((resolve) => tether.once('exit', resolve));
     tether.on('message', (event: TetherEvent) => {
       if (event.type !== 'folder') this.#pending.get(event.id)?.(event);
+    });
+    this.#ended = new Promise((resolve) => tether.once('exit', resolve)).then(() => {
+      // Nothing else would settle the calls of `run`, and the promises `whenEnded` of programs.
+      for (const [id, settle] of this.#pending) {
+        settle({ type: 'failed', id, message: HELPER_ENDED });
+      }
     });
   }
 
@@ -113,14 +123,14 @@ export class Tethered {
         this.#pending.set(id, (event) => {
           if (event.type === 'started') return resolve(new Program(event.pid, whenEnded, logFile));
           this.#pending.delete(id);
-          if (event.type === 'exited') end(event.how);
-          else if (event.type === 'failed')
-            reject(refusal(`could not run ${command}: ${event.message}`));
+          if (event.type === 'exited') return end(event.how);
+          end(event.message);
+          reject(refusal(`could not run ${command}: ${event.message}`));
         });
       });
       const order: TetherCommand = { id, name, command, args };
       this.#tether.send(order, (error) => {
-        if (error) reject(refusal('the helper process that runs the servers has ended', error));
+        if (error) reject(refusal(HELPER_ENDED, error));
       });
     });
   }

@@ -57,9 +57,7 @@ it('tries other ports when somebody takes one in between', async () => {
   );
   const server = await JavaServer.start(
     kind(() => starts() === 3),
-    java,
-    tethered,
-    20_000,
+    { java, tethered, readyTimeoutMs: 20_000 },
   );
   expect(prepared).toHaveLength(3);
   expect(prepared[2]).not.toEqual(prepared[0]);
@@ -72,9 +70,7 @@ it('gives up on ports after five tries', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      20_000,
+      { java, tethered, readyTimeoutMs: 20_000 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
@@ -86,9 +82,7 @@ it('tells how a server ended and the end of its log, and does not try again', as
   const java = fakeJava('seq 100; echo no memory; exit 7');
   const error: unknown = await JavaServer.start(
     kind(() => false),
-    java,
-    tethered,
-    20_000,
+    { java, tethered, readyTimeoutMs: 20_000 },
   ).catch((reason: unknown) => reason);
   expect(error).toMatchObject({
     code: 'SERVICES',
@@ -105,13 +99,24 @@ it('waits no longer than it is told to', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      300,
+      { java, tethered, readyTimeoutMs: 300 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
     message: 'The server did not answer within 0.3 s; the end of its log:\nthinking',
+  });
+});
+
+it('shows the log of the server that is late, also where several are started together', async () => {
+  const java = fakeJava('for name; do :; done; echo "log of $name"; exec sleep 600');
+  const named = (name: string): JavaServerKind => ({
+    ...kind(() => true),
+    ...{ title: `The ${name}`, name, args: () => [name] },
+  });
+  const launch = { java, tethered, readyTimeoutMs: 1_000 };
+  const [, second] = await JavaServer.startTogether([named('first'), named('second')], launch);
+  await expect(second!.untilReady(() => Promise.resolve(false))).rejects.toMatchObject({
+    message: 'The second did not answer within 1 s; the end of its log:\nlog of second',
   });
 });
 
@@ -120,13 +125,31 @@ it('says which program it could not run', async () => {
   await expect(
     JavaServer.start(
       kind(() => false),
-      java,
-      tethered,
-      300,
+      { java, tethered, readyTimeoutMs: 300 },
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
     message: `could not run ${java}: spawn ${java} ENOENT`,
+  });
+});
+
+it('does not wait for a program for ever once its helper process has ended', async () => {
+  // The helper process can't write the log of this command: its folder is missing.
+  await expect(tethered.run('absent/program', 'true', [])).rejects.toMatchObject({
+    code: 'SERVICES',
+    message: 'could not run true: the helper process that runs the servers has ended',
+  });
+});
+
+it('tells that the helper process of a server was killed', async () => {
+  const java = fakeJava('kill -9 $PPID; exec sleep 1');
+  await expect(
+    JavaServer.start(
+      kind(() => false),
+      { java, tethered, readyTimeoutMs: 20_000 },
+    ),
+  ).rejects.toMatchObject({
+    message: expect.stringContaining('The server ended (the helper process') as string,
   });
 });
 

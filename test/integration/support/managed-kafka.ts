@@ -48,41 +48,36 @@ export async function startManagedKafka(): Promise<ManagedKafka> {
   const identities = await startTokenEndpoint();
   const jars = await cachedJars(serverVersions());
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-managed-'), process.env);
-  const { nodes, listeners } = await startKafka(
-    jars.kafka,
-    java.command,
-    tethered,
-    READY_TIMEOUT_MS,
-    {
-      kafka: {
-        listeners: { MUTUAL: 'SSL', OAUTH: 'SASL_PLAINTEXT' },
-        // Kafka 4.0 and newer ask identity providers that are named here alone.
-        javaOptions: [`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=${identities.keysUrl}`],
-        settings: {
-          'connection.failed.authentication.delay.ms': '0',
-          'listener.name.mutual.ssl.keystore.type': 'PEM',
-          'listener.name.mutual.ssl.keystore.certificate.chain': server.cert,
-          'listener.name.mutual.ssl.keystore.key': server.key,
-          'listener.name.mutual.ssl.client.auth': 'required',
-          'listener.name.mutual.ssl.truststore.type': 'PEM',
-          'listener.name.mutual.ssl.truststore.certificates': trusted.cert,
-          'listener.name.oauth.sasl.enabled.mechanisms': 'OAUTHBEARER',
-          'listener.name.oauth.oauthbearer.sasl.jaas.config':
-            'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;',
-          'listener.name.oauth.oauthbearer.sasl.server.callback.handler.class':
-            'org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler',
-          'listener.name.oauth.oauthbearer.connections.max.reauth.ms': String(MAX_SESSION_MS),
-          // The default of Kafka 4.1 checks neither signature nor audience.
-          'sasl.oauthbearer.jwt.validator.class':
-            'org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator',
-          'sasl.oauthbearer.jwks.endpoint.url': identities.keysUrl,
-          'sasl.oauthbearer.expected.audience': AUDIENCE,
-          'sasl.oauthbearer.expected.issuer': ISSUER,
-          'sasl.oauthbearer.clock.skew.seconds': '0',
-        },
+  const jvm = { java: java.command, tethered, readyTimeoutMs: READY_TIMEOUT_MS };
+  const { nodes, listeners } = await startKafka(jars.kafka, jvm, {
+    kafka: {
+      listeners: { MUTUAL: 'SSL', OAUTH: 'SASL_PLAINTEXT' },
+      // Kafka 4.0 and newer ask identity providers that are named here alone.
+      javaOptions: [`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=${identities.keysUrl}`],
+      settings: {
+        'connection.failed.authentication.delay.ms': '0',
+        'listener.name.mutual.ssl.keystore.type': 'PEM',
+        'listener.name.mutual.ssl.keystore.certificate.chain': server.cert,
+        'listener.name.mutual.ssl.keystore.key': server.key,
+        'listener.name.mutual.ssl.client.auth': 'required',
+        'listener.name.mutual.ssl.truststore.type': 'PEM',
+        'listener.name.mutual.ssl.truststore.certificates': trusted.cert,
+        'listener.name.oauth.sasl.enabled.mechanisms': 'OAUTHBEARER',
+        'listener.name.oauth.oauthbearer.sasl.jaas.config':
+          'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;',
+        'listener.name.oauth.oauthbearer.sasl.server.callback.handler.class':
+          'org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler',
+        'listener.name.oauth.oauthbearer.connections.max.reauth.ms': String(MAX_SESSION_MS),
+        // The default of Kafka 4.1 checks neither signature nor audience.
+        'sasl.oauthbearer.jwt.validator.class':
+          'org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator',
+        'sasl.oauthbearer.jwks.endpoint.url': identities.keysUrl,
+        'sasl.oauthbearer.expected.audience': AUDIENCE,
+        'sasl.oauthbearer.expected.issuer': ISSUER,
+        'sasl.oauthbearer.clock.skew.seconds': '0',
       },
     },
-  );
+  });
   const folder = mkdtempSync(join(tmpdir(), 'cellarstream-certificates-'));
   const file = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);

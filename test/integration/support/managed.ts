@@ -108,7 +108,8 @@ async function startBroker(kafka: KafkaLaunch) {
   const jars = await cachedJars(options);
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-managed-'), process.env);
   try {
-    const started = await startKafka(jars.kafka, java.command, tethered, 60_000, options);
+    const jvm = { java: java.command, tethered, readyTimeoutMs: 60_000 };
+    const started = await startKafka(jars.kafka, jvm, options);
     return { ...started, stop: () => tethered.end() };
   } catch (error) {
     await tethered.end();
