@@ -147,7 +147,7 @@ export class RecordTable {
 
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** What the times of the initially generated records depend on: `endsAt` is after all of them, in epoch ms. */
+/** Settings of the times of the initially generated records. `endsAt` is after all of these times, in epoch ms. */
 interface History {
   readonly seed: number;
   readonly endsAt: number;
