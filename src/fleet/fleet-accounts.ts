@@ -67,8 +67,12 @@ export class FleetAccounts {
    * the generation in which they were made.
    */
   generationStarted(generation: number, assignment: FleetAssignment): void {
-    const members = new Set(assignment.members.map(({ instance }) => instance));
-    this.#newest = { ...assignment, generation, members };
+    this.#newest = {
+      generation,
+      members: new Set(assignment.members.map(({ instance }) => instance)),
+      assigned: assignment.accounts,
+      apiKeyConflicts: assignment.apiKeyConflicts ?? new Map(),
+    };
     this.#isCurrent = false;
     for (const here of this.#accounts.values()) here.generationStarted();
     for (const account of assignment.accounts.keys())
@@ -84,7 +88,7 @@ export class FleetAccounts {
       this.#isCurrent = newest === this.#newest;
       if (!this.#isCurrent) return this.#options.onChange();
     }
-    for (const account of newest.accounts.keys())
+    for (const account of newest.assigned.keys())
       if (this.#isAssigned(account)) this.#begin(account);
     for (const [account, here] of this.#accounts) {
       if (this.#configOf(account) === here.config) {
@@ -152,7 +156,7 @@ export class FleetAccounts {
   }
 
   #isAssigned(account: string): boolean {
-    return this.#newest?.accounts.get(account) === this.#options.context.instance;
+    return this.#newest?.assigned.get(account) === this.#options.context.instance;
   }
 
   #configOf(account: string): AccountConfig | undefined {

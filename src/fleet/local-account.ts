@@ -8,15 +8,18 @@ import type { FleetAnnouncements } from './fleet-announcements.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { AccountTopicState } from './fleet-record.ts';
 import type { FleetTopicState } from './fleet-log.ts';
-import type { FleetAssignment } from './member-metadata.ts';
 import { nextStep } from './next-step.ts';
 import type { AccountStep } from './next-step.ts';
 
 /** A generation of the fleet's Kafka group, that is, the period between two rebalances, with its assignment of accounts. */
-export interface GroupGeneration extends Omit<FleetAssignment, 'members'> {
+export interface GroupGeneration {
   readonly generation: number;
   /** Instance ids of the generation's members. */
   readonly members: ReadonlySet<string>;
+  /** Id of the instance to which each account is assigned, by account. */
+  readonly assigned: ReadonlyMap<string, string>;
+  /** Accounts that must not be served, each mapped to the account that has the same API key and is served. */
+  readonly apiKeyConflicts: ReadonlyMap<string, string>;
 }
 
 /**
@@ -123,14 +126,14 @@ export class LocalAccount {
   step(newest: GroupGeneration): void {
     const { account } = this.config;
     const { instance, scheduler } = this.#options.context;
-    const { generation, members, accounts, apiKeyConflicts } = newest;
+    const { generation, members, assigned, apiKeyConflicts } = newest;
     const { run } = this;
     const now = scheduler.now();
-    const isAssigned = accounts.get(account) === instance;
+    const isAssigned = assigned.get(account) === instance;
     if (isAssigned && run.phase !== 'running') this.#watchHandover(newest);
     const step = nextStep({
       ...{ instance, generation, members, account: this.#topicState, isAssigned },
-      hasApiKeyConflict: apiKeyConflicts?.has(account) === true,
+      hasApiKeyConflict: apiKeyConflicts.has(account),
       phase: run.phase,
       releaseRequestedMs:
         this.#releaseRequestedAt === undefined ? undefined : now - this.#releaseRequestedAt,
