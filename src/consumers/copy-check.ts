@@ -33,8 +33,7 @@ const DELETED = 2;
  */
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
-  /** The live keys at the certificate's offsets. Valid once all events have been passed to `event`. */
-  readonly certified = new LiveKeyTracker();
+  readonly #certified = new LiveKeyTracker();
   /** Hashes of the events at or after the certificate's offsets, except deletions. An event's hash is that of its key and sequence. */
   readonly #laterEvents = new KeyTable();
   /** Flags (`WRITTEN`, `DELETED`) of the keys that have events at or after the certificate's offsets. */
@@ -46,13 +45,18 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
+  /** Count and digest of each partition's live keys at the certificate's offset. Valid once all events have been passed to `event`. */
+  get certified(): Pick<LiveKeyTracker, 'tally'> {
+    return this.#certified;
+  }
+
   event({ partition, offset, key, event }: CheckedEvent): void {
     if (offset < (this.#positions.get(partition) ?? 0)) {
-      return this.certified.apply(partition, key, event);
+      return this.#certified.apply(partition, key, event);
     }
     const hash = hash64(key);
     const sequence = event?.source.sequence ?? Infinity;
-    if (sequence <= (this.certified.sequences.get(hash) ?? -1)) return; // a repeated event, or one from a fenced writer
+    if (sequence <= (this.#certified.sequences.get(hash) ?? -1)) return; // a repeated event, or one from a fenced writer
     const isDeletion = event === null || event.op === 'd';
     const before = this.#laterKeys.get(hash) ?? 0;
     this.#laterKeys.set(hash, before | (isDeletion ? DELETED : WRITTEN));
@@ -64,7 +68,7 @@ export class CopyCheck {
     const hash = hash64(key);
     if (this.#rows.get(hash) !== undefined) return 'too many';
     this.#rows.set(hash, 1);
-    const certified = this.certified.sequences.get(hash);
+    const certified = this.#certified.sequences.get(hash);
     if (sequence === certified) return 'right';
     if (this.#laterEvents.get(eventHash(key, sequence)) !== undefined) return 'right';
     // A record that was deleted after the certificate is known, too: the copy may not have read the deletion yet.
@@ -78,7 +82,7 @@ export class CopyCheck {
    */
   missing(): number {
     let missing = 0;
-    this.certified.sequences.forEach((hash) => {
+    this.#certified.sequences.forEach((hash) => {
       if (this.#isMissing(hash)) missing += 1;
     });
     return missing;
@@ -90,7 +94,7 @@ export class CopyCheck {
    */
   isMissing(key: string): boolean {
     const hash = hash64(key);
-    return this.certified.sequences.get(hash) !== undefined && this.#isMissing(hash);
+    return this.#certified.sequences.get(hash) !== undefined && this.#isMissing(hash);
   }
 
   /**

@@ -23,8 +23,7 @@ export const eventSummaries: ValueReader<EventSummary> = (writer) => {
 
 /** The live (not deleted) keys after the events applied so far: `sequence` of each key's newest event, count and digest by partition. */
 export class LiveKeyTracker {
-  /** Sequence of each live key's newest event, by the key's hash. */
-  readonly sequences = new KeyTable();
+  readonly #sequences = new KeyTable();
   readonly #tallies = new Map<number, KeyTally>();
 
   /**
@@ -35,7 +34,7 @@ export class LiveKeyTracker {
    */
   apply(partition: number, key: string, event: EventSummary | null): void {
     const hash = hash64(key);
-    const known = this.sequences.get(hash);
+    const known = this.#sequences.get(hash);
     const sequence = event?.source.sequence ?? Infinity;
     // Such an event is a duplicate, or was written by a fenced writer.
     if (known !== undefined && sequence <= known) return;
@@ -43,8 +42,8 @@ export class LiveKeyTracker {
     if (known !== undefined) tally.remove(key, known);
     if (event && event.op !== 'd') {
       tally.add(key, sequence);
-      this.sequences.set(hash, sequence);
-    } else if (known !== undefined) this.sequences.delete(hash);
+      this.#sequences.set(hash, sequence);
+    } else if (known !== undefined) this.#sequences.delete(hash);
   }
 
   /** Returns count and digest of a partition's live keys. The returned object changes when later events are applied. */
@@ -52,6 +51,11 @@ export class LiveKeyTracker {
     let tally = this.#tallies.get(partition);
     if (!tally) this.#tallies.set(partition, (tally = new KeyTally()));
     return tally;
+  }
+
+  /** Sequence of each live key's newest event, by the key's hash. */
+  get sequences(): Pick<KeyTable, 'get' | 'forEach'> {
+    return this.#sequences;
   }
 }
 
