@@ -164,8 +164,8 @@ function program(container: StartedTestContainer): ContainerProgram {
   return {
     ended: undefined,
     log: async () => {
-      const output = await container.logs();
-      const [log] = await Promise.all([text(output), container.stop()]); // the output ends with the container
+      const log = text(await container.logs());
+      await container.stop(); // ends the stream of the log
       return log;
     },
   };
