@@ -2,7 +2,6 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { text } from 'node:stream/consumers';
 import type { StartedTestContainer } from 'testcontainers';
 import { CellarstreamError } from '../core/errors.ts';
 import { kafkaProbe } from './kafka-server.ts';
@@ -159,16 +158,9 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/** Represents a container as a program for {@link untilReady}, which reads the log only after a failure: `log` removes the container. */
+/** Represents a container as a program for {@link untilReady}. Its `log` returns the command that prints the log, not the log itself. */
 function program(container: StartedTestContainer): ContainerProgram {
-  return {
-    ended: undefined,
-    log: async () => {
-      const log = text(await container.logs());
-      await container.stop(); // ends the stream of the log
-      return log;
-    },
-  };
+  return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }
 
 /**
