@@ -368,7 +368,7 @@ class ApiCheck {
   }
 }
 
-/** Begins an error text about the quota that requests named `what` (`login` or a list) wait for: its limit, and where it is set. */
+/** Returns the beginning of an error text about the quota that requests named `what` (`login` or a list) wait for: its limit, and where it is set. */
 export function usedUpQuota(
   what: string,
   { quota, description }: Pick<Config, 'quota' | 'description'>,
@@ -379,11 +379,13 @@ export function usedUpQuota(
   }
   const own = describedQuota(description).lists[what]!.perMinute;
   // A list's own limit replaces that of the setting; if the lists share a limit, both apply.
-  const isOwn = own !== undefined && (scope === 'endpoint' || own < perMinute);
-  const [limit, place] = isOwn
-    ? [own, '`quota` in the description']
-    : [perMinute, 'QUOTA_PER_MINUTE'];
-  return `the quota for ${what} is used up: all ${limit} requests a minute (${place})`;
+  const limits = [
+    ...(own !== undefined ? [`${own} requests a minute (\`quota\` in the description)`] : []),
+    ...(own === undefined || scope === 'key'
+      ? [`${perMinute} requests a minute (QUOTA_PER_MINUTE)`]
+      : []),
+  ];
+  return `the quota for ${what} is used up: all ${limits.join(', or all ')}`;
 }
 
 /** Formats a login token's lifetime in minutes, or in seconds if it is shorter than half a minute. */

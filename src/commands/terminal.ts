@@ -61,7 +61,7 @@ export class ProgressLine {
     }
   }
 
-  /** Shows the progress of a work, labeled `what`, its rate per second, and the estimated time left. A line shows only one work. */
+  /** Shows the progress of an operation, labeled `what`, its rate per second, and the estimated time left. A line shows only one operation. */
   progress(what: string, done: number, total: number): void {
     const now = performance.now();
     this.#begun ??= { at: now, done };

@@ -159,7 +159,7 @@ const serviceOrEventReader: ValueReader<StatusChangeEvent | DeadLetter | ChangeE
   return jsonEvents(writer);
 };
 
-/** Returns the topic with this name, each of whose values is decoded by the schema that it was written with; or the given topic itself. */
+/** Returns the topic with this name. Each of its values is decoded by the schema that it was written with. A given topic is returned as it is. */
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
   if (typeof topic !== 'string') return topic;
   return { name: topic, values: serviceOrEventReader as ValueReader<unknown> as ValueReader<T> };

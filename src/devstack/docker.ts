@@ -103,9 +103,8 @@ export async function startOnDocker(
   try {
     const failed = started.find((one) => one.status === 'rejected');
     if (failed) throw failed.reason;
-    const [kafka, registry] = containers.map(program) as [ContainerProgram, ContainerProgram];
-    await untilReady('Kafka', kafka, kafkaProbe(brokers), timeoutMs);
-    await untilReady('The schema registry', registry, registryProbe(registryUrl), timeoutMs);
+    await untilReady('Kafka', CONTAINER, kafkaProbe(brokers), timeoutMs);
+    await untilReady('The schema registry', CONTAINER, registryProbe(registryUrl), timeoutMs);
     return { origin: 'docker', brokers, registryUrl, stop };
   } catch (error) {
     await stop();
@@ -156,12 +155,15 @@ async function isThisMachine(host: string): Promise<boolean> {
   }
 }
 
-type ContainerProgram = Parameters<typeof untilReady>[1];
-
-/** Represents a container as a program for {@link untilReady}. Its `log` returns the command that prints the log, not the log itself. */
-function program(container: StartedTestContainer): ContainerProgram {
-  return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
-}
+/**
+ * A container as a program for {@link untilReady}. A container counts as started once its log says that the server is up, so the log would
+ * not explain why the server does not answer.
+ */
+const CONTAINER: Parameters<typeof untilReady>[1] = {
+  ended: undefined,
+  log: () =>
+    Promise.resolve("(not shown: it says that the server is up, so its port can't be reached)"),
+};
 
 /**
  * Returns the environment of the Kafka image for a single node.

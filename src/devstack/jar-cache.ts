@@ -19,7 +19,7 @@ const MANIFEST = 'complete.json';
 
 /** Folders that contain the jars of Kafka and of the schema registry, and the versions of both servers. */
 export interface Jars {
-  /** Cache folder that contains the other two. */
+  /** Cache folder that contains the folders `kafka` and `registry`. */
   readonly folder: string;
   readonly kafka: string;
   readonly kafkaVersion: string;

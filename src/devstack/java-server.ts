@@ -39,7 +39,7 @@ export interface JavaServerKind {
   probe(ports: readonly number[], program: Program): Probe;
 }
 
-/** How JVMs are started. */
+/** Settings for starting JVMs. */
 export interface JvmLaunch {
   /** Path of the `java` program. */
   readonly java: string;

@@ -58,8 +58,12 @@ export function observedAccount(
     figures: model.figures,
     /** To be called when serving the account has ended with an error. It is served again after `delayMs`. */
     onFailed: (error: unknown, delayMs: number) => {
-      readiness.accountFailed(error);
-      model.accountFailed(error, delayMs);
+      try {
+        readiness.accountFailed(error);
+        model.accountFailed(error, delayMs);
+      } catch (failure) {
+        options.onError(failure); // must not keep the account from being served again
+      }
     },
   };
 }

@@ -17,13 +17,16 @@ lists:
   );
 
 it.each([
-  ['endpoint', '100/min per list', 'sales', 50, 'QUOTA_PER_MINUTE'],
-  ['endpoint', '100/min per list', 'prices', 1, '`quota` in the description'],
-  ['key', '100/min per key', 'sales', 50, 'QUOTA_PER_MINUTE'],
-  ['key', '100/min per key', 'prices', 1, '`quota` in the description'],
-] as const)('names the quota that is used up: %s, %s, %s', (scope, quota, list, limit, place) => {
+  ['endpoint', '100/min per list', 'sales', '50 requests a minute (QUOTA_PER_MINUTE)'],
+  ['endpoint', '100/min per list', 'prices', '1 requests a minute (`quota` in the description)'],
+  ['key', '100/min per key', 'sales', '50 requests a minute (QUOTA_PER_MINUTE)'],
+  [
+    ...(['key', '100/min per key', 'prices'] as const),
+    '1 requests a minute (`quota` in the description), or all 50 requests a minute (QUOTA_PER_MINUTE)',
+  ],
+] as const)('names the quota that is used up: %s, %s, %s', (scope, quota, list, limits) => {
   const set = { perMinute: 50, loginsPerMinute: 10, scope, firstReadPercent: 73 };
   expect(usedUpQuota(list, { quota: set, description: description(quota) })).toBe(
-    `the quota for ${list} is used up: all ${limit} requests a minute (${place})`,
+    `the quota for ${list} is used up: all ${limits}`,
   );
 });

@@ -172,7 +172,7 @@ export class BrokerConnection {
       return await withTimeout(limitMs, answer, this.#name, call.name);
     } catch (cause) {
       // Closed before anything else is sent: a late response on it could not be matched to a call.
-      this.#closeBecause(`closed because ${call.name} failed: ${(cause as Error).message}`);
+      this.#closeBecause(`closed after an earlier request: ${(cause as Error).message}`);
       onNoResponse();
       throw new CallUnanswered(`${this.#name} has not answered ${call.name}`, { cause });
     }
@@ -272,7 +272,8 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
  * Creates a request for kafkajs.
  *
  * @param body Part of the request after its header.
- * @param decode Decodes the part of the response after its header. If it throws, the request fails with {@link responseError}.
+ * @param decode Decodes the part of the response after its header. If it throws a `RangeError`, because the response is truncated, the
+ * request fails with {@link responseError}.
  */
 export function exchangeOf<T>(
   { name, key, version }: Pick<Call<unknown>, 'name' | 'key' | 'version'>,
@@ -288,6 +289,7 @@ export function exchangeOf<T>(
         try {
           return decode(bytes);
         } catch (cause) {
+          if (!(cause instanceof RangeError)) throw cause;
           throw responseError(broker, name, "can't be decoded", cause);
         }
       },

@@ -119,7 +119,9 @@ export class ReadinessCheck {
 
   /** Records that serving the account has ended with an error: none of its lists is read until the account is served again. */
   accountFailed(error: unknown): void {
-    this.#login = undefined; // the login is not retried any more
+    this.#login = undefined; // the login is not retried
+    for (const resource of this.#lists.keys())
+      this.#update(resource, { transactionBeganAt: undefined });
     this.#connection = this.#goesOn(this.#connection, 'failed', error);
   }
 

@@ -187,7 +187,7 @@ describe('TopicReader', () => {
     const bytes = batchBytes({ records: [{ offset: 10 }], magic: 1 });
     (await nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
     const message = expect.stringMatching(
-      /batch at offset 10 of partition 0 of wine\.orders can't be read \(its format is from before Kafka 0\.11\)/,
+      /batch at offset 10 of partition 0 of wine\.orders can't be read \(its format is from before Kafka 0\.11: copy such messages to a new topic\)/,
     ) as string;
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
     await reader.close();

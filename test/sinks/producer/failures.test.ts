@@ -49,6 +49,21 @@ describe('a transaction that can not be committed', () => {
     await expect(sink.commit(messages('3'))).rejects.toThrow(/open another one/);
   });
 
+  it('is aborted after a minute in which no response has one of the partitions', async () => {
+    const cluster = await startCluster();
+    const sink = await openOn(cluster);
+    const now = performance.now();
+    onTestFinished(() => void vi.restoreAllMocks());
+    const later = () => void vi.spyOn(performance, 'now').mockReturnValue(now + 61_000);
+    cluster.fault({ api: 'Produce', deed: { omit: 3 } });
+    cluster.fault({ api: 'Produce', deed: { omit: 3 }, first: later });
+    const failure = await sink.commit(messages('1')).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(describeError(failure)).toContain('lacks partition 3 of orders');
+    expect(outcomes(cluster)).toEqual(['abort']);
+    expect(committed(cluster)).toEqual(each());
+  });
+
   it('is not aborted before every leader has answered: what was sent goes on behind no abort', async () => {
     const cluster = await startCluster({ brokers: 2 });
     const sink = await openOn(cluster);

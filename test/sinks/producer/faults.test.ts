@@ -123,6 +123,9 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
     expect(cluster.written(TOPIC, 3).length).toBe(1);
     expect(ends.get(TOPIC)?.get(3)).toBe(2n);
     expect(batchesSent(cluster).map(({ length }) => length)).toEqual([1, 1, 1, 2, 1, 1]);
+    await sink.commit(messages('2')); // in an epoch of its own, so that a late copy of the batch is refused
+    expect(cluster.of('InitProducerId').length).toBe(2);
+    expect(committed(cluster)).toEqual(each('1', '2'));
   });
 
   it('a broker that does not answer is asked again by another connection', async () => {

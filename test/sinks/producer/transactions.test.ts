@@ -49,6 +49,14 @@ describe('openKafkaProducer, while nothing is wrong', () => {
     }
   });
 
+  it('waits for readers no longer than a broker before Kafka 3.0 can say', async () => {
+    const cluster = await startCluster();
+    const sink = await openOn(cluster);
+    await sink.commit(messages('1'));
+    await sink.awaitVisible();
+    expect(told(cluster)).toEqual(['InitProducerId', ...COMMIT]); // it has no DescribeTransactions
+  });
+
   it('commits nothing without messages', async () => {
     const cluster = await startCluster();
     const sink = await openOn(cluster);
