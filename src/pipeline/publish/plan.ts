@@ -34,11 +34,11 @@ import type { RecordKeys } from './record-keys.ts';
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
-  /** Messages and cursor of a transaction, and the images to store after it together with `notes`. */
-  readonly commit: Pick<TaskBatch, 'messages' | 'images' | 'cursor'>;
+  /** Messages and cursor of a transaction, and the images and notes to store after it. */
+  readonly commit: TaskBatch;
   /**
    * Data that is stored only in the image store on this machine, not in Kafka: the progress of sweeps, and facts about the batch's page
-   * such as its keys.
+   * such as its keys. The property `commit` contains this data too.
    */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
   /**
@@ -138,6 +138,7 @@ export function planner(
           ...{ sequence, ...progressWith(batch, progress), newestStamp, keyFields },
           ...(recordKeys && { keyFormat: 'avro' }),
         },
+        ...notes,
       },
       notes,
       action: mustCommit ? 'commit' : mustStore() ? 'keep' : 'nothing',

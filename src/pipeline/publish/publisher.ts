@@ -87,7 +87,7 @@ export class Publisher {
   async #carryOut(plan: Plan, { unconfirmed }: Difference<ComparedBatch>): Promise<void> {
     const { task, checkpoint, resync } = this.#options;
     const { batch, action } = plan;
-    if (action === 'commit') await this.#transact({ ...plan.commit, ...plan.notes });
+    if (action === 'commit') await this.#transact(plan.commit);
     if (action === 'keep') await checkpoint.storeNotes(plan.notes);
     const held = unconfirmed.filter(({ isReversion }) => isReversion).length;
     if (held > 0 || isStale(batch.age))
