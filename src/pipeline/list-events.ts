@@ -107,10 +107,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {
-    const published = await publisher.publish(difference);
+    const { published, undecided, unconfirmed } = await publisher.publish(difference);
     reads.onPublished(published);
-    for (const key of difference.undecided) reads.refetch(key);
-    for (const { key, from: at } of difference.unconfirmed) {
+    for (const key of undecided) reads.refetch(key);
+    for (const { key, from: at } of unconfirmed) {
       reads.refetch(key, { at, isWanted: () => confirmations.isWaiting(key) });
     }
     return published;

@@ -1,6 +1,7 @@
 import { readingRules } from '../../description/levels.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
+import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/scan-counts.ts';
 import {
@@ -34,6 +35,7 @@ import type { RecordKeys } from './record-keys.ts';
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
+  readonly unchanged: number;
   /** Messages and cursor of a transaction, and the images and notes to store after it. */
   readonly commit: TaskBatch;
   /**
@@ -46,6 +48,15 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
    * only `notes` are stored. `nothing`: no effect.
    */
   readonly action: 'commit' | 'keep' | 'nothing';
+  /**
+   * Keys of records of which two overlapping reads showed different content. These records are requested again, or read by the next sweep.
+   */
+  readonly undecided: readonly string[];
+  /**
+   * Records that are not published because they may have been read in an earlier state than the published one. They are requested again
+   * after a while, or read by a later poll or sweep.
+   */
+  readonly unconfirmed: readonly Unconfirmed[];
 }
 
 /** Progress of a task after its newest batch. */
@@ -78,7 +89,7 @@ export function planner(
   const rules = readingRules(list);
 
   return (difference, progress, isDue) => {
-    const { read } = difference;
+    const { read, unchanged, undecided, unconfirmed } = difference;
     const { batch, keys, runs } = read;
     const republished =
       batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
@@ -129,7 +140,10 @@ export function planner(
       batch,
       changes,
       statusChanges,
+      unchanged,
       rejected,
+      undecided,
+      unconfirmed,
       // If the action is not `commit` there are no events, and `sequence` is that of `progress`.
       commit: {
         messages,

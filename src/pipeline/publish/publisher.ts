@@ -63,12 +63,15 @@ export class Publisher {
     return this.#progress;
   }
 
-  async publish(difference: Difference<ComparedBatch>): Promise<Published> {
+  async publish(
+    difference: Difference<ComparedBatch>,
+  ): Promise<Pick<Plan, 'undecided' | 'unconfirmed'> & { readonly published: Published }> {
     const isDue = this.#isCommitDue(difference.read.batch);
     const plan = this.#planOf(difference, this.#progress, isDue);
     this.#progress = plan.commit.cursor;
-    await this.#carryOut(plan, difference);
-    return this.#report(plan, difference);
+    await this.#carryOut(plan);
+    const { undecided, unconfirmed } = plan;
+    return { undecided, unconfirmed, published: this.#report(plan) };
   }
 
   /** Marks the task as ended: no certificate is committed after that. */
@@ -84,12 +87,12 @@ export class Publisher {
     return this.#options.task.scheduler.now() >= dueAt && !this.#certificates.willCertify(batch);
   }
 
-  async #carryOut(plan: Plan, { unconfirmed }: Difference<ComparedBatch>): Promise<void> {
+  async #carryOut(plan: Plan): Promise<void> {
     const { task, checkpoint, resync } = this.#options;
     const { batch, action } = plan;
     if (action === 'commit') await this.#transact(plan.commit);
     if (action === 'keep') await checkpoint.storeNotes(plan.notes);
-    const held = unconfirmed.filter(({ isReversion }) => isReversion).length;
+    const held = plan.unconfirmed.filter(({ isReversion }) => isReversion).length;
     if (held > 0 || isStale(batch.age))
       task.hooks.onStale({ held, ageMs: batch.age?.staleMs ?? 0 });
     await this.#certificates.certify(plan);
@@ -116,10 +119,7 @@ export class Publisher {
   }
 
   /** Calls the hooks after a plan has been carried out, and returns what was published. */
-  #report(
-    { batch, changes, statusChanges, rejected, notes }: Plan,
-    { unchanged }: Difference<ComparedBatch>,
-  ): Published {
+  #report({ batch, changes, statusChanges, unchanged, rejected, notes }: Plan): Published {
     const { task, checkpoint } = this.#options;
     const { list, hooks, scheduler } = task;
     for (const each of rejected) {
