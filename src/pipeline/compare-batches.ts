@@ -106,19 +106,24 @@ export function compareBatches(
     // A record that was recognized as equal to its published image was not shown as deleted when it was published. A resync tests it all
     // the same: the API's description may have had no `deleted` at that time.
     const isTested = ({ image }: KeyedRecord) => isApart || image?.kind !== 'published';
-    const tombstones = new Set(
-      isTombstone && records.filter((each) => isTested(each) && isTombstone(each)),
-    );
-    const shown = records.filter((each) => !tombstones.has(each));
-    const wanted = new Set(mayPrecedeStartFrom(batch) ? wantedOf(shown) : shown);
+    const tombstones = isTombstone
+      ? records.filter((each) => isTested(each) && isTombstone(each))
+      : [];
+    const tombstoneSet = new Set(tombstones);
+    const shown =
+      tombstones.length > 0 ? records.filter((each) => !tombstoneSet.has(each)) : records;
+    const wanted = mayPrecedeStartFrom(batch) ? wantedOf(shown) : shown;
+    const wantedSet = wanted.length < records.length && new Set(wanted);
     return {
       batch,
       keys: [...records.map(({ key }) => key), ...presumedSeen],
       runs,
-      leftOut: records.filter((each) => !wanted.has(each)).map(({ key }) => key),
-      records: [...wanted],
+      leftOut: wantedSet
+        ? records.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
+        : [],
+      records: wanted,
       gone: absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : [],
-      tombstones: [...tombstones],
+      tombstones,
       span: batch.span,
       age: batch.age,
     };
