@@ -96,7 +96,7 @@ function endInWords({ more, next, total, paging }: ListDescription): string {
   const ends = texts(
     more !== undefined && `${placeInWords(more)} reports no further page`,
     next !== undefined && `${placeInWords(next)} shows no next page`,
-    // Neither a scan by keys ends at the total, nor any scan at a total that takes a request of its own.
+    // A total does not end a list that is paged by keys. One that takes a separate request ends no list.
     total !== undefined &&
       paging !== 'after' &&
       !(typeof total === 'object' && 'path' in total) &&

@@ -30,13 +30,13 @@ export interface SingleRecordsOptions {
  * key may read its special characters in another way, such as `a,b` as two keys, and find nothing.
  *
  * Therefore a 404, and an empty response for a key with special characters, count only if, right after it, the API returns a record that is
- * known to exist and whose key has the same special characters.
+ * known to exist and whose key has the same special characters in like places ({@link specialCharacters}).
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
   /**
    * Witnesses: keys of existing records, one for each result of {@link specialCharacters}. A request for a witness verifies a response
-   * without a record for another key with the same special characters.
+   * without a record for another key with the same result.
    */
   readonly #witnesses: BoundedMap<string, string> = boundedMap(MAX_WITNESSES);
 
@@ -118,20 +118,21 @@ export class SingleRecords {
   }
 
   /**
-   * Requests a witness: another record known to exist, whose key has the same special characters as `key`. Emits whether the API returns
-   * the witness; false if no witness is known.
+   * Requests a witness for `key`: another record that is known to exist. Emits whether the API returns the witness; false if no witness is
+   * known.
    */
   #findsWitness(key: string, limit: Limit): Observable<boolean> {
-    const { request, settle } = this.#options;
+    const { request, settle, onRefused } = this.#options;
     const witness = this.#witnesses.get(specialCharacters(key));
     if (witness === undefined || witness === key) return of(false);
     return request({ key: witness }, limit).pipe(
       map((found) => {
         settle(found.span);
-        // A server that drops a part of each key, such as `.2` of `1.2`, may return the record with the rest of it.
-        return recordsOf(found)
-          .all()
-          .some((record) => record.key === witness);
+        const records = recordsOf(found).all();
+        const isFound = records.some((record) => record.key === witness);
+        // A server that drops a part of each key may return record `1` for the key `1.2`, and send a 404 for an existing record `3.4`.
+        if (!isFound && records.length > 0) onRefused(otherRecordError());
+        return isFound;
       }),
       // If this request is refused, the response for `key` stays unverified.
       catchError((error: unknown) =>
@@ -147,13 +148,27 @@ export class SingleRecords {
  */
 const MAX_WITNESSES = 100;
 
+function otherRecordError(): CellarstreamError {
+  return new CellarstreamError(
+    'API_ANSWER',
+    'the API answered a request for a single record with a record that has another key, so a record that it does not find counts as unknown, not as deleted: check `one` and `key` of the list in the description',
+  );
+}
+
 /**
- * Returns the sequences of characters in a key other than ASCII letters, digits, `-` and `_`, each once, sorted. A sequence outside ASCII
- * counts as `é`. Sequences and not single characters, because a proxy that decodes `%2F` may also merge `//` and resolve `/../`.
+ * Returns the special characters of a key, all but ASCII letters, digits, `-` and `_`: the sequence at the beginning of the key, the one at
+ * its end, and those between, each once and sorted; joined by `a`, which is in none of them. Empty for a key without special characters.
+ *
+ * Their places matter because a proxy that decodes `%2F` may also merge `//` and resolve `/../`: it may find `a/b`, but not `/b` or `a//b`.
+ * `%` before two hexadecimal digits is a sequence of its own, because some servers decode keys twice. All characters outside ASCII count as
+ * `é`.
  */
 function specialCharacters(key: string): string {
-  const sequences = key.replaceAll(/\P{ASCII}+/gu, 'é').match(/é|[^\wé-]+/g) ?? [];
-  return [...new Set(sequences)].sort().join('a');
+  if (!/[^\w-]/.test(key)) return '';
+  const ascii = key.replaceAll(/\P{ASCII}/gu, 'x');
+  const [first, ...others] = ascii.replaceAll(/%[\da-f]{2}/gi, '%%').split(/[\w-]+/);
+  const last = others.splice(-1);
+  return [ascii === key ? '' : 'é', first, ...last, ...[...new Set(others)].sort()].join('a');
 }
 
 function textOf(bytes: Uint8Array, from: number, to: number): string {

@@ -168,7 +168,7 @@ export class Confirmations {
       this.#waiting.delete(key);
       return undefined;
     }
-    // If too many records wait, this wait does not begin yet: it begins at a later read, and the record is not published before.
+    // If too many records wait, the record stays unpublished, and its wait begins at a later read.
     const begins = !first && this.#waiting.size < MAX_WAITING;
     if (first || begins) this.#waiting.set(key, { since, updatedAt });
     return { key, from, isReversion: begins && doubt === 'reversion' };

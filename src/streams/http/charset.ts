@@ -55,7 +55,7 @@ function wideCharset(body: Buffer): WideCharset | undefined {
   return body[2] === 0 && body[3] === 0 ? 'utf-32le' : 'utf-16le';
 }
 
-/** Decodes UTF-16 or UTF-32, without a byte order mark. */
+/** Decodes UTF-16 or UTF-32, and removes the byte order mark. `TextDecoder` removes that of UTF-16. */
 function wideText(body: Buffer, charset: WideCharset): string {
   if (charset === 'utf-16le' || charset === 'utf-16be') {
     return decode(new TextDecoder(charset, { fatal: true }), body);

@@ -75,8 +75,9 @@ async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
   } catch (error) {
-    if (codeOf(error) !== 'Z_DATA_ERROR') throw error;
-    return wholeMembers(body, options);
+    const plain = codeOf(error) === 'Z_DATA_ERROR' ? wholeMembers(body, options) : undefined;
+    if (!plain) throw error;
+    return plain;
   }
 }
 
@@ -90,23 +91,28 @@ const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
 const TRAILER_BYTES = 8;
 
 /**
- * Returns the content of the gzip members (RFC 1952) at the beginning of a body. Other bytes after the last member are ignored.
- *
- * @throws Error if a member is truncated or damaged.
+ * Returns the content of the gzip members (RFC 1952) at the beginning of a body; undefined if one of them is truncated or damaged. Other
+ * bytes after the last member are ignored.
  */
-function wholeMembers(body: Buffer, options: ZlibOptions): Buffer {
+function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   const members: Buffer[] = [];
   let at = 0;
-  while (isGzip(body.subarray(at))) {
-    const data = at + headerLength(body.subarray(at));
-    const { buffer: plain, engine } = inflateRawSync(body.subarray(data), {
-      ...options,
-      info: true,
-    }) as unknown as Inflated;
-    const trailer = data + engine.bytesWritten;
-    if (body.readUInt32LE(trailer) !== crc32(plain)) throw new Error('wrong checksum of gzip');
-    members.push(plain);
-    at = trailer + TRAILER_BYTES;
+  try {
+    while (isGzip(body.subarray(at))) {
+      const data = at + headerLength(body.subarray(at));
+      const { buffer: plain, engine } = inflateRawSync(body.subarray(data), {
+        ...options,
+        info: true,
+      }) as unknown as Inflated;
+      const trailer = data + engine.bytesWritten;
+      if (trailer + TRAILER_BYTES > body.length) return undefined;
+      if (body.readUInt32LE(trailer) !== crc32(plain)) return undefined;
+      members.push(plain);
+      at = trailer + TRAILER_BYTES;
+    }
+  } catch (error) {
+    if (codeOf(error) === undefined) throw error;
+    return undefined; // zlib or a read beyond the end
   }
   return Buffer.concat(members);
 }

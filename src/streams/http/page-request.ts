@@ -70,7 +70,10 @@ export interface PageRequestOptions extends RequestPlanOptions {
   /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** Logical clock that shows which reads of a list overlapped. All requests for the list must share it. Default a new one. */
+  /**
+   * Logical clock that shows which reads of a list overlapped. All requests for the list must share it. Default a new one, on which no reads
+   * overlap: `listRequest` closes each read with its response.
+   */
   readonly logicalClock?: LogicalClock;
   /** Estimator of the ages of responses. All lists of an API should share it. Default a new one. */
   readonly ages?: AnswerAges;

@@ -97,14 +97,14 @@ export class ListDates {
    * JSON of the findings that were last passed to `onFound`, without their reason. Initially the JSON of the findings for a list that
    * interprets dates as documented.
    */
-  #told: string;
+  #reported: string;
 
   constructor(options: ListDatesOptions) {
     this.#options = options;
     this.#from = parameterWith('from', options.parameters) ?? 'from';
     this.#to = parameterWith('to', options.parameters);
     this.#forms = formsOf(options.times).filter(({ end }) => end === 'none' || this.canEnd);
-    this.#told = this.#foundText();
+    this.#reported = this.#foundText();
   }
 
   /** Whether the list has a parameter for the end of a window of modification dates. */
@@ -270,8 +270,8 @@ export class ListDates {
    */
   report(): void {
     const text = this.#foundText();
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#reported) return;
+    this.#reported = text;
     this.#options.onFound?.(this.found);
   }
 

@@ -374,6 +374,8 @@ class DistinctKeys {
   #isCounting = true;
   /** Highest number of records on one page that repeat a key of the same page, by that key. A page that is read again adds nothing. */
   readonly #repeats = new Map<string, number>();
+  /** Sum of `#repeats`. */
+  #repeatCount = 0;
 
   /**
    * Adds a page. Returns whether the page has a key that no earlier page of the scan had. Undefined once keys are no longer counted,
@@ -406,9 +408,12 @@ class DistinctKeys {
 
   #addRepeats(records: PageRecords): void {
     const onPage = new Map<string, number>();
-    for (const { key } of records.all()) onPage.set(key!, (onPage.get(key!) ?? -1) + 1);
-    for (const [key, repeats] of onPage) {
-      if (repeats > (this.#repeats.get(key) ?? 0)) this.#repeats.set(key, repeats);
+    for (const { key } of records.all()) {
+      const repeats = onPage.has(key!) ? onPage.get(key!)! + 1 : 0;
+      onPage.set(key!, repeats);
+      if (repeats <= (this.#repeats.get(key!) ?? 0)) continue;
+      this.#repeats.set(key!, repeats);
+      this.#repeatCount += 1;
     }
   }
 
@@ -416,7 +421,6 @@ class DistinctKeys {
   get missing(): number | undefined {
     if (!this.#isCounting || this.#total === undefined) return undefined;
     const { size } = this.#first ?? this.#seen;
-    const repeats = [...this.#repeats.values()].reduce((sum, each) => sum + each, 0);
-    return Math.max(0, this.#total - size - repeats);
+    return Math.max(0, this.#total - size - this.#repeatCount);
   }
 }

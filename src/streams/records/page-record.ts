@@ -211,7 +211,9 @@ export class PageRecord {
    */
   withImage(image: RecordImage | undefined): this {
     const { digest } = this;
-    return new PageRecord({ ...this.#facts, digest, image }) as this;
+    const { key, updatedAt, createdAt, stamps, bytes, json } = this.#facts;
+    const facts = { key, image, digest, updatedAt, createdAt, stamps, bytes, json };
+    return new PageRecord(facts) as this;
   }
 
   /**
@@ -221,7 +223,8 @@ export class PageRecord {
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt } = this;
     const digest = digestOf(bytes, updatedAt);
-    return new PageRecord({ ...this.#facts, updatedAt, digest, bytes });
+    const { key, image, createdAt, stamps, json } = this.#facts;
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
   /**

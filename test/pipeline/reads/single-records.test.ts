@@ -84,7 +84,7 @@ describe('SingleRecords', () => {
   });
 
   it('believe a 404 for a key with special characters only while such a record is found', async () => {
-    const there = new Set(['c', 'd', 'a/b', 'é', 'ü c']);
+    const there = new Set(['c', 'd', 'a/b', 'é', 'ü c', '100%']);
     const api = (key: string) => of(there.has(key) ? found(key) : notFound);
     const refusing = (key: string) => (key.includes('/') ? of(notFound) : api(key));
     const all = [...there];
@@ -95,6 +95,10 @@ describe('SingleRecords', () => {
       ['x z', undefined],
       ['../x', undefined],
       ['x//y', undefined],
+      ['/x', undefined],
+      ['x/', undefined],
+      ['/', undefined],
+      ['x%20y', undefined],
     ] as const) {
       const { result, numbers } = asked(api, all, key);
       expect(await result).toBe(witness && notFound);
@@ -133,6 +137,13 @@ describe('SingleRecords', () => {
     const { result, numbers, settle } = asked(api, seen);
     expect(await result).toBeUndefined();
     expect(settle).toHaveBeenCalledTimes(numbers.length);
+  });
+
+  it('say so when another record comes for the one known', async () => {
+    const { result, onRefused } = asked((key) => of(key === '7' ? notFound : found('8')), ['9']);
+    expect(await result).toBeUndefined();
+    const message = expect.stringContaining('a record that has another key') as string;
+    expect(onRefused.mock.calls).toMatchObject([[{ code: 'API_ANSWER', message }]]);
   });
 
   it('can not tell when what is known to be there is refused, and leave no read open', async () => {
