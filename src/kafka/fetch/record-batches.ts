@@ -65,7 +65,9 @@ export function recordBatches(bytes: Buffer): RecordBatch[] {
   let at = 0;
   while (bytes.length - at > MAGIC_AT) {
     if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
-      throw new MalformedBytes('its format is from before Kafka 0.11: copy such messages to a new topic');
+      throw new MalformedBytes(
+        'its format is from before Kafka 0.11: copy such messages to a new topic',
+      );
     }
     const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
     if (end > bytes.length || end < at + RECORDS_AT) break;

@@ -147,7 +147,11 @@ describe('connectionsOf', () => {
     expect(await late).toBeInstanceOf(CallUnanswered);
     expect(await behind).toMatchObject({
       name: 'NoAnswer',
-      cause: { message: expect.stringContaining('closed after an earlier request: Metadata: no answer') as string },
+      cause: {
+        message: expect.stringContaining(
+          'closed after an earlier request: Metadata: no answer',
+        ) as string,
+      },
     });
     await until(() => cluster.open === 1);
     open();
