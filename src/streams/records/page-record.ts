@@ -81,8 +81,11 @@ export interface RecordBytes {
   readonly end: number;
 }
 
-/** Data of a {@link PageRecord}. Data that are computed on access, such as the parsed JSON, are added later. */
-interface StoredFacts extends RecordFacts {
+/**
+ * Data that a {@link PageRecord} stores itself. For a record of a run (adjacent records that are recognized together), these are only data
+ * that were computed later, such as the parsed JSON.
+ */
+interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;
   updatedAt?: number | null | undefined;
@@ -98,12 +101,14 @@ interface StoredFacts extends RecordFacts {
  * page make garbage collection expensive.
  */
 export class PageRecord {
-  readonly #facts: StoredFacts;
-  readonly #run: KnownRun | undefined;
+  readonly #run: PageRun | undefined;
+  readonly #member: KnownMember | undefined;
+  #own: OwnFacts | undefined;
 
-  private constructor(facts: StoredFacts, run?: KnownRun) {
-    this.#facts = facts;
+  private constructor(own: OwnFacts | undefined, run?: PageRun, member?: KnownMember) {
+    this.#own = own;
     this.#run = run;
+    this.#member = member;
   }
 
   /** Creates a record from its bytes. It is parsed on access to `json`. */
@@ -114,10 +119,8 @@ export class PageRecord {
   }
 
   /** Creates the record object for `member`, a record of the run (adjacent records that are recognized together) at `place`. */
-  static ofRun({ run, page, from, stamps }: PageRun, member: KnownMember): PageRecord {
-    const { key, updatedAt } = member;
-    const bytes = { page, at: from + member.at, end: from + member.end };
-    return new PageRecord({ key, image: PUBLISHED, updatedAt, stamps, bytes }, run);
+  static ofRun(place: PageRun, member: KnownMember): PageRecord {
+    return new PageRecord(undefined, place, member);
   }
 
   static ofJson(json: JsonValue, facts: RecordFacts = {}): PageRecord {
@@ -131,36 +134,38 @@ export class PageRecord {
 
   /** The record's key; undefined if the record has no valid key and therefore cannot be published. */
   get key(): string | undefined {
-    return this.#facts.key;
+    return this.#member ? this.#member.key : this.#own?.key;
   }
 
   get image(): RecordImage | undefined {
-    return this.#facts.image;
+    return this.#member ? PUBLISHED : this.#own?.image;
   }
 
   /** The run (adjacent records recognized together by their bytes) that contains the record; undefined if the record is in no run. */
   get run(): KnownRun | undefined {
-    return this.#run;
+    return this.#run?.run;
   }
 
   /** List offset of the record if its element of the response is not JSON; undefined if the element is JSON. */
   get unreadableAt(): number | undefined {
-    return this.#facts.unreadableAt;
+    return this.#own?.unreadableAt;
   }
 
   /** The bytes in which the record was received; undefined for a record made from parsed JSON, and for an element that is not JSON. */
   get bytes(): RecordBytes | undefined {
-    return this.#facts.bytes;
+    if (!this.#run || !this.#member) return this.#own?.bytes;
+    const { page, from } = this.#run;
+    return { page, at: from + this.#member.at, end: from + this.#member.end };
   }
 
   /** The parsed JSON, or the text of an element that is not JSON. */
   get json(): JsonValue {
-    const facts = this.#facts;
-    if (facts.json === undefined) {
-      const { page, at, end } = facts.bytes!;
-      facts.json = parseJson(jsonText(page.bytes.subarray(at, end)));
+    const own = this.#facts();
+    if (own.json === undefined) {
+      const { page, at, end } = this.bytes!;
+      own.json = parseJson(jsonText(page.bytes.subarray(at, end)));
     }
-    return facts.json;
+    return own.json;
   }
 
   /**
@@ -168,9 +173,10 @@ export class PageRecord {
    * the digest.
    */
   get digest(): PayloadDigest | undefined {
-    const facts = this.#facts;
-    if (this.#run) facts.digest ??= digestOf(facts.bytes!, this.updatedAt);
-    return facts.digest;
+    if (!this.#member) return this.#own?.digest;
+    const own = this.#facts();
+    own.digest ??= digestOf(this.bytes!, this.updatedAt);
+    return own.digest;
   }
 
   /**
@@ -188,21 +194,22 @@ export class PageRecord {
    * Reads the record's modification and creation time from its JSON if they are not known yet. If undefined, unknown times count as null.
    */
   get stamps(): Stamps | undefined {
-    return this.#facts.stamps;
+    return this.#run ? this.#run.stamps : this.#own?.stamps;
   }
 
   /** The record's modification time in epoch ms; null if it has none. */
   get updatedAt(): number | null {
-    const facts = this.#facts;
-    if (facts.updatedAt === undefined) facts.updatedAt = this.stamps?.updatedAt(this.json) ?? null;
-    return facts.updatedAt;
+    if (this.#member) return this.#member.updatedAt;
+    const own = this.#facts();
+    if (own.updatedAt === undefined) own.updatedAt = this.stamps?.updatedAt(this.json) ?? null;
+    return own.updatedAt;
   }
 
   /** The record's creation time in epoch ms; null if it has none. */
   get createdAt(): number | null {
-    const facts = this.#facts;
-    if (facts.createdAt === undefined) facts.createdAt = this.stamps?.createdAt(this.json) ?? null;
-    return facts.createdAt;
+    const own = this.#facts();
+    if (own.createdAt === undefined) own.createdAt = this.stamps?.createdAt(this.json) ?? null;
+    return own.createdAt;
   }
 
   /**
@@ -210,8 +217,9 @@ export class PageRecord {
    * together).
    */
   withImage(image: RecordImage | undefined): this {
-    const { digest } = this;
-    const { key, updatedAt, createdAt, stamps, bytes, json } = this.#facts;
+    const { bytes, key, digest, stamps } = this;
+    const { json, createdAt } = this.#facts();
+    const updatedAt = this.#member ? this.#member.updatedAt : this.#own?.updatedAt;
     const facts = { key, image, digest, updatedAt, createdAt, stamps, bytes, json };
     return new PageRecord(facts) as this;
   }
@@ -221,9 +229,9 @@ export class PageRecord {
    * together).
    */
   withDigest(bytes: RecordBytes): PageRecord {
-    const { updatedAt } = this;
+    const { updatedAt, stamps } = this;
     const digest = digestOf(bytes, updatedAt);
-    const { key, image, createdAt, stamps, json } = this.#facts;
+    const { key, image, createdAt, json } = this.#facts();
     return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
@@ -238,6 +246,10 @@ export class PageRecord {
     const sha256 = createHash('sha256').update(text).digest('hex');
     const length = Buffer.byteLength(text);
     return PageRecord.unreadable(stringifyJson({ sha256, length }), this.unreadableAt);
+  }
+
+  #facts(): OwnFacts {
+    return (this.#own ??= {});
   }
 }
 
