@@ -48,7 +48,8 @@ function keyProblem(
   hasPassword: boolean,
 ): SettingProblem {
   const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
-  if (keyText.includes('ENCRYPTED') && !hasPassword) {
+  const isEncrypted = keyText.includes('ENCRYPTED');
+  if (isEncrypted && !hasPassword) {
     const toDo = password
       ? `set ${password}`
       : 'decrypt it, as with openssl pkey -in FILE -out NEW_FILE';
@@ -56,6 +57,11 @@ function keyProblem(
   }
   if (code === 'ERR_OSSL_BAD_DECRYPT' && password) {
     return { name: password, advice: `is not the password of ${key}` };
+  }
+  // One wrong password in some 300 seems to decrypt the key, and the result is no key.
+  if (isEncrypted && password) {
+    const advice = `can't be read with ${password} (${code}): check the password; if it is right, convert the key with openssl pkey -in FILE`;
+    return { name: key, advice };
   }
   const advice = `has no private key that Node can read (${code}): convert it with openssl pkey -in FILE`;
   return { name: key, advice };

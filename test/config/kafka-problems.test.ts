@@ -12,6 +12,15 @@ const GOOD = OURS.issue();
 const encrypted = createPrivateKey(GOOD.key)
   .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'open' })
   .toString();
+/** A wrong password that OpenSSL recognizes as one: some seem to decrypt the key, and the result is no key. */
+const recognizedPassword = ['a', 'b', 'c', 'd', 'e', 'f'].find((passphrase) => {
+  try {
+    createPrivateKey({ key: encrypted, passphrase });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ERR_OSSL_BAD_DECRYPT';
+  }
+  return false;
+})!;
 
 let cwd: string;
 beforeAll(() => {
@@ -23,6 +32,8 @@ beforeAll(() => {
     'other.key': OURS.issue().key,
     'expired.pem': OURS.issue({ days: { from: -10, to: -1 } }).cert,
     'early.pem': OURS.issue({ days: { from: 1, to: 2 } }).cert,
+    'undecryptable.key':
+      '-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n',
     'damaged.key': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
     'store.p12': '\u0000\u0001 no PEM',
   };
@@ -87,8 +98,16 @@ describe('a client certificate', () => {
     ],
     [
       'a wrong password',
-      certified({ KAFKA_SSL_KEY_FILE: 'encrypted.key', KAFKA_SSL_KEY_PASSWORD: 'wrong' }),
+      certified({
+        KAFKA_SSL_KEY_FILE: 'encrypted.key',
+        KAFKA_SSL_KEY_PASSWORD: recognizedPassword,
+      }),
       'KAFKA_SSL_KEY_PASSWORD is not the password of KAFKA_SSL_KEY_FILE',
+    ],
+    [
+      'a password with which the key is no key',
+      certified({ KAFKA_SSL_KEY_FILE: 'undecryptable.key', KAFKA_SSL_KEY_PASSWORD: 'open' }),
+      "KAFKA_SSL_KEY_FILE can't be read with KAFKA_SSL_KEY_PASSWORD (ERR_OSSL_UNSUPPORTED): check the password; if it is right, convert the key with openssl pkey -in FILE",
     ],
     [
       'a damaged key',

@@ -142,12 +142,13 @@ it('does not wait for a program for ever once its helper process has ended', asy
 });
 
 it('tells that the helper process of a server was killed', async () => {
-  const java = fakeJava('kill -9 $PPID; exec sleep 1');
+  const java = fakeJava('until [ -e probed ]; do sleep 0.01; done; kill -9 $PPID; exec sleep 1');
+  const probed = () => {
+    writeFileSync(join(scratch, 'probed'), ''); // only now is the server known to have started
+    return false;
+  };
   await expect(
-    JavaServer.start(
-      kind(() => false),
-      { java, tethered, readyTimeoutMs: 20_000 },
-    ),
+    JavaServer.start(kind(probed), { java, tethered, readyTimeoutMs: 20_000 }),
   ).rejects.toMatchObject({
     message: expect.stringContaining('The server ended (the helper process') as string,
   });
