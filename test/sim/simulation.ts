@@ -254,7 +254,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;
   const isSlow = api.isTokenDead && !REFUSALS.has(api.deadToken[0]);
-  const waitsForPolls = api.datedFailure !== null;
+  const waitsForPolls = api.datedFailure !== null || api.traits.futureEnd === 500;
   const most = isScarce ? SCARCE_CALM_MS : isSlow || waitsForPolls ? SLOW_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
   const isWellCertified = () => {
