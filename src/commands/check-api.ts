@@ -368,7 +368,7 @@ class ApiCheck {
   }
 }
 
-/** Returns the beginning of an error text about the quota that requests named `what` (`login` or a list) wait for: its limit, and where it is set. */
+/** Returns the beginning of the error text for a used-up quota (`what`: `login` or a list): its limits, and where they are set. */
 export function usedUpQuota(
   what: string,
   { quota, description }: Pick<Config, 'quota' | 'description'>,

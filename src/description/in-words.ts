@@ -96,7 +96,7 @@ function endInWords({ more, next, total, paging }: ListDescription): string {
   const ends = texts(
     more !== undefined && `${placeInWords(more)} reports no further page`,
     next !== undefined && `${placeInWords(next)} shows no next page`,
-    // A total does not end a list that is paged by keys. One that takes a separate request ends no list.
+    // Neither ends a list: a total in paging by keys, and a total that takes a separate request.
     total !== undefined &&
       paging !== 'after' &&
       !(typeof total === 'object' && 'path' in total) &&

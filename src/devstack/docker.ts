@@ -162,7 +162,7 @@ async function isThisMachine(host: string): Promise<boolean> {
 const CONTAINER: Parameters<typeof untilReady>[1] = {
   ended: undefined,
   log: () =>
-    Promise.resolve("(not shown: it says that the server is up, so its port can't be reached)"),
+    Promise.resolve('(not shown: it says that the server is up; check the access to its port)'),
 };
 
 /**

@@ -119,7 +119,7 @@ export class JavaServer {
   }
 
   /**
-   * Starts the server, again with the same data after it has ended; resolves once it answers.
+   * Starts the server, with the data of its earlier runs if there are any. Resolves once it answers.
    *
    * @throws CellarstreamError `SERVICES` if it is already running or does not start.
    */

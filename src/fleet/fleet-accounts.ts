@@ -104,7 +104,7 @@ export class FleetAccounts {
 
   /**
    * Returns the metadata that this instance sends when it joins the fleet's Kafka group. While it is leaving the fleet (`isLeaving`), the
-   * metadata contain no account files, and of the API keys only those of accounts that have not stopped here yet.
+   * metadata contain no account files, and digests of API keys only of accounts that have not stopped here yet.
    */
   memberMetadata(isLeaving: boolean): MemberMetadata {
     const { context, name, folders } = this.#options;

@@ -56,7 +56,7 @@ export function observedAccount(
     metrics: measured,
     status: model.status,
     figures: model.figures,
-    /** To be called when serving the account has ended with an error. It is served again after `delayMs`. */
+    /** To be called when serving the account has ended with an error. It may be claimed again after `delayMs`. */
     onFailed: (error: unknown, delayMs: number) => {
       try {
         readiness.accountFailed(error);

@@ -1,8 +1,8 @@
-// Types of an order, with the fields that changes of the sandbox read or set. `new-order.ts` creates all others.
+// Types of an order, with the fields that the sandbox reads or updates after it has created them.
 
 import { isObject, type JsonObject, type JsonValue } from './resources.ts';
 
-/** An order as the API describes it. Which fields are null or absent is the sandbox's choice. */
+/** An order of the API. Only fields that the sandbox reads or updates are declared. Which ones are null or absent is the sandbox's choice. */
 export type OrderRecord = JsonObject & {
   order_number: number;
   shipping_price: number;

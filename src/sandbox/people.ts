@@ -4,14 +4,14 @@ import type { PersonBytes } from './template.ts';
 
 /** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
 export interface Buyer {
-  /** Personal fields of an order or a customer. */
+  /** Name, birth date, phone and email. */
   readonly contact: object;
-  /** Address to which the buyer's orders are sent: the buyer's own, or another person's if the orders are gifts. */
+  /** Recipient and address of the buyer's orders: the buyer, or another person if the orders are gifts. */
   readonly shipping: object;
   readonly billing: object;
 }
 
-/** Properties of a new record that do not depend on its list. Times are by the server's clock. */
+/** Properties of a new record, or their placeholders in a `Template`. Times are by the server's clock. */
 export interface NewRecordBasics {
   readonly number: number;
   /** Number in the key of the customer to whom the record belongs. */

@@ -289,7 +289,7 @@ export class RecordStore {
   #commit(table: RecordTable, id: number, text: string | undefined, updatedAt: number): void {
     const { lateCommitMs, now } = this.#settings;
     const visibleAt = this.#clock() + lateCommitMs;
-    // Not by the server's clock: after `skewClock` has set it back, changes would stay invisible for as long.
+    // Not by the server's clock: once `skewClock` had set it back, changes would stay invisible longer.
     const dueAt = now() + lateCommitMs;
     const commit = { table, id, text, updatedAt, visibleAt, dueAt };
     if (lateCommitMs === 0) this.#show(commit);
@@ -332,7 +332,7 @@ interface PendingCommit {
   /** JSON text that will be served; undefined for a deletion. */
   readonly text: string | undefined;
   readonly updatedAt: number;
-  /** Time of the change in the log of changes: when it becomes visible by the server's clock, in epoch ms. */
+  /** Time of the change in the log of changes: when it becomes visible, in epoch ms by the server's clock. */
   readonly visibleAt: number;
   /** When the change becomes visible, in epoch ms by a clock without the skew of the server's clock. */
   readonly dueAt: number;

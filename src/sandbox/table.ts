@@ -147,7 +147,7 @@ export class RecordTable {
 
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** Settings of the times of the initially generated records. `endsAt` is after all of these times, in epoch ms. */
+/** Settings for the times of the initially generated records. All are before `endsAt`, in epoch ms. */
 interface History {
   readonly seed: number;
   readonly endsAt: number;

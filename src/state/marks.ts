@@ -120,7 +120,7 @@ export class Marks {
    * (adjacent records that are recognized together). If this is a sweep's first read of the key, the key's run (if any) is retired: it is
    * never recognized again.
    *
-   * @param sighting The sweeps of the read. `lastReadSweep` is 0 if it was another kind of read, such as a poll.
+   * @param sighting Numbers of sweeps. `lastReadSweep` is 0 if the read was no sweep but, for example, a poll.
    * @param payloadDigest Digest of the record's JSON bytes, if it was computed and their content equals that of the stored image.
    */
   markSeen(key: string, sighting: Sighting, payloadDigest: StoredPayloadDigest | undefined): void {

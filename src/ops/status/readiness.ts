@@ -58,7 +58,7 @@ interface ListState {
  * - It has claimed each of its lists and caught up with it.
  * - No calls to the API or another dependency have been failing for longer than `GRACE_MS`.
  * - None of its Kafka transactions has been open for longer than {@link MAX_COMMIT_MS}.
- * - None of its lists has failed or is stale, and the service as a whole has not failed.
+ * - None of its lists has failed or is stale, and serving the account has not ended with an error.
  *
  * The service has *caught up* with a list once the list's first complete poll is committed (in a list without polls: the first full scan).
  * An empty list counts as caught up.

@@ -89,7 +89,7 @@ export class StatusModel {
     },
   };
 
-  /** Shows all lists as failed, because serving the account has ended with an error. It is served again after `delayMs`. */
+  /** Shows all lists as failed, because serving the account has ended with an error. It may be claimed again after `delayMs`. */
   accountFailed(error: unknown, delayMs: number): void {
     for (const resource of this.#options.resources)
       this.hooks.onFailed!({ resource, error, delayMs });

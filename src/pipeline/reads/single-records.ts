@@ -29,8 +29,8 @@ export interface SingleRecordsOptions {
  * send a 404 too, and so may a server that does not accept a character of the key, such as an encoded `/`. A server that searches for the
  * key may read its special characters in another way, such as `a,b` as two keys, and find nothing.
  *
- * Therefore a 404, and an empty response for a key with special characters, count only if, right after it, the API returns a record that is
- * known to exist and whose key has the same special characters in like places ({@link specialCharacters}).
+ * Therefore a 404, or an empty response for a key with special characters, counts only if the next request returns a record that is known to
+ * exist and whose key has the same special characters in similar places ({@link specialCharacters}).
  */
 export class SingleRecords {
   readonly #options: SingleRecordsOptions;
@@ -151,17 +151,16 @@ const MAX_WITNESSES = 100;
 function otherRecordError(): CellarstreamError {
   return new CellarstreamError(
     'API_ANSWER',
-    'the API answered a request for a single record with a record that has another key, so a record that it does not find counts as unknown, not as deleted: check `one` and `key` of the list in the description',
+    'the API answered a request for a single record with a record of another key, so its responses without a record prove no deletion: check `one` and `key` of the list in the description',
   );
 }
 
 /**
- * Returns the special characters of a key, all but ASCII letters, digits, `-` and `_`: the sequence at the beginning of the key, the one at
- * its end, and those between, each once and sorted; joined by `a`, which is in none of them. Empty for a key without special characters.
+ * Returns the sequences of special characters in a key (ASCII letters, digits, `-` and `_` are not special): the one at the beginning of the
+ * key, the one at its end, and those between, each once and sorted; joined by `a`, which is in none of them. Empty if there are none.
  *
  * Their places matter because a proxy that decodes `%2F` may also merge `//` and resolve `/../`: it may find `a/b`, but not `/b` or `a//b`.
- * `%` before two hexadecimal digits is a sequence of its own, because some servers decode keys twice. All characters outside ASCII count as
- * `é`.
+ * `%` and two hexadecimal digits count as `%%`, because some servers decode keys twice. If any character is not ASCII, `é` comes first.
  */
 function specialCharacters(key: string): string {
   if (!/[^\w-]/.test(key)) return '';

@@ -112,7 +112,7 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
     }
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
-    return undefined; // zlib or a read beyond the end
+    return undefined; // an error of zlib, or a body that is too short
   }
   return Buffer.concat(members);
 }

@@ -71,8 +71,8 @@ export interface PageRequestOptions extends RequestPlanOptions {
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
   /**
-   * Logical clock that shows which reads of a list overlapped. All requests for the list must share it. Default a new one, on which no reads
-   * overlap: `listRequest` closes each read with its response.
+   * Logical clock that shows which reads of a list overlapped. All requests for the list must share it. Default a new one, on which
+   * `listRequest` closes each read with its response.
    */
   readonly logicalClock?: LogicalClock;
   /** Estimator of the ages of responses. All lists of an API should share it. Default a new one. */

@@ -372,7 +372,7 @@ class DistinctKeys {
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
-  /** Highest number of records on one page that repeat a key of the same page, by that key. A page that is read again adds nothing. */
+  /** Highest number of repetitions of each key on one page. A page that is read again adds nothing. */
   readonly #repeats = new Map<string, number>();
   /** Sum of `#repeats`. */
   #repeatCount = 0;

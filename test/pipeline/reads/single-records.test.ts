@@ -142,7 +142,7 @@ describe('SingleRecords', () => {
   it('say so when another record comes for the one known', async () => {
     const { result, onRefused } = asked((key) => of(key === '7' ? notFound : found('8')), ['9']);
     expect(await result).toBeUndefined();
-    const message = expect.stringContaining('a record that has another key') as string;
+    const message = expect.stringContaining('a record of another key') as string;
     expect(onRefused.mock.calls).toMatchObject([[{ code: 'API_ANSWER', message }]]);
   });
 
