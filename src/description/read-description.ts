@@ -68,13 +68,16 @@ export function parseDescription(text: string, path: string): ApiDescription {
   const problems = data
     ? [...loadSchemas(data, dirname(path), schemas), ...problemsOf(data, schemas)]
     : error.issues.flatMap(problemsOfIssue);
-  const position = (each: Problem) => positionOf(document, each);
-  const lineOf = (each: Problem) => `${at(position(each))} ${textOf(each)}`;
+  const placed = <T extends Problem>(each: T) => ({
+    ...each,
+    position: positionOf(document, each),
+  });
+  const lineOf = (each: ReturnType<typeof placed>) => `${at(each.position)} ${textOf(each)}`;
   if (data && problems.length === 0) {
-    const uses = settingUses(data).map((use) => [use.setting, lineOf(use)] as const);
+    const uses = settingUses(data).map((use) => [use.setting, lineOf(placed(use))] as const);
     return { ...descriptionOf(data, schemas), settingUses: Object.fromEntries(uses) };
   }
-  const sorted = problems.toSorted((one, other) => position(one) - position(other));
+  const sorted = problems.map(placed).sort((one, other) => one.position - other.position);
   throw invalid(sorted.map(lineOf));
 }
 
