@@ -57,14 +57,10 @@ export function observedAccount(
     status: model.status,
     figures: model.figures,
     /** To be called when serving the account has ended with an error. It may be claimed again after `delayMs`. */
-    onFailed: (error: unknown, delayMs: number) => {
-      try {
-        readiness.accountFailed(error);
-        model.accountFailed(error, delayMs);
-      } catch (failure) {
-        options.onError(failure); // must not keep the account from being served again
-      }
-    },
+    onFailed: guardedCall((error: unknown, delayMs: number) => {
+      readiness.accountFailed(error);
+      model.accountFailed(error, delayMs);
+    }, options.onError),
   };
 }
 
@@ -72,20 +68,23 @@ export type ObservedAccount = ReturnType<typeof observedAccount>;
 
 /** Wraps hooks so that the errors that they throw do not reach the service. Calls `onError` with the first error of each hook. */
 export function guarded(hooks: Hooks, onError: (error: unknown) => void): Hooks {
-  const reported = new Set<string>();
   const all = Object.entries(hooks) as [string, (event: never) => void][];
-  return Object.fromEntries(
-    all.map(([name, hook]) => [
-      name,
-      (event: never) => {
-        try {
-          hook(event);
-        } catch (error) {
-          if (reported.has(name)) return;
-          reported.add(name);
-          onError(error);
-        }
-      },
-    ]),
-  );
+  return Object.fromEntries(all.map(([name, hook]) => [name, guardedCall(hook, onError)]));
+}
+
+/** Wraps a function so that the errors that it throws do not reach its caller. Calls `onError` with the first of them. */
+function guardedCall<Args extends unknown[]>(
+  call: (...args: Args) => void,
+  onError: (error: unknown) => void,
+): (...args: Args) => void {
+  let isReported = false;
+  return (...args) => {
+    try {
+      call(...args);
+    } catch (error) {
+      if (isReported) return;
+      isReported = true;
+      onError(error);
+    }
+  };
 }

@@ -138,3 +138,13 @@ export function responseError(
   const message = `the response of ${name} to ${request} ${problem}`;
   return Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker: name }), { cause });
 }
+
+/** Creates the error for a response that lacks a partition of the request. */
+export function missingPartitionError(
+  broker: Address,
+  request: string,
+  topic: string,
+  partition: number,
+): Error {
+  return responseError(broker, request, `lacks partition ${partition} of ${topic}`);
+}

@@ -10,10 +10,10 @@ import type { Brokers, ClusterAccess } from './brokers.ts';
 import {
   ERROR,
   errorAction,
+  missingPartitionError,
   noLeaderError,
   partitionError,
   protocolError,
-  responseError,
 } from './protocol-errors.ts';
 import {
   addressesIn,
@@ -168,10 +168,7 @@ async function offsetsIn(
       const answers = await brokers.send(address, listOffsets(time, topic, led, isolation));
       return led.map(({ partition }) => {
         const answer = answers.find((each) => each.partition === partition);
-        if (!answer) {
-          const problem = `lacks partition ${partition} of ${topic}`;
-          throw responseError(address, 'ListOffsets', problem);
-        }
+        if (!answer) throw missingPartitionError(address, 'ListOffsets', topic, partition);
         const { errorCode, offset } = answer;
         if (errorAction(errorCode) !== 'done') throw partitionError(errorCode, topic, partition);
         return [partition, offset] as const;

@@ -10,9 +10,9 @@ import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
 import {
   errorAction,
+  missingPartitionError,
   noLeaderError,
   partitionError,
-  responseError,
 } from '../../kafka/client/protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
 
@@ -166,9 +166,8 @@ class Delivery {
         ?.partitions.find((of) => of.partition === partition);
       if (response) this.#conclude(each, response.errorCode, response.baseOffset);
       else {
-        const problem = `lacks partition ${partition} of ${topic}`;
         this.#lateCopyPossible = true;
-        this.#fail([each], responseError(address, 'Produce', problem), true);
+        this.#fail([each], missingPartitionError(address, 'Produce', topic, partition), true);
       }
     }
   }
