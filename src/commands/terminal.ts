@@ -61,7 +61,7 @@ export class ProgressLine {
     }
   }
 
-  /** Shows the progress of an operation, labeled `what`, its rate per second, and the estimated time left. Each operation needs its own line. */
+  /** Shows the progress of an operation, labeled `what`, its rate per second, and the estimated time left. To be used for one operation. */
   progress(what: string, done: number, total: number): void {
     const now = performance.now();
     this.#begun ??= { at: now, done };

@@ -159,7 +159,7 @@ const serviceOrEventReader: ValueReader<StatusChangeEvent | DeadLetter | ChangeE
   return jsonEvents(writer);
 };
 
-/** Returns the topic with this name. Each of its values is decoded by the schema that it was written with. A given topic is returned as it is. */
+/** Returns the topic with this name, whose values are decoded by the schemas that they were written with. Returns a given topic as it is. */
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
   if (typeof topic !== 'string') return topic;
   return { name: topic, values: serviceOrEventReader as ValueReader<unknown> as ValueReader<T> };

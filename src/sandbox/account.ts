@@ -204,7 +204,8 @@ export class Accounts {
     });
     // A seed that no account has, so that its tokens are never accepted, not even tokens issued by an earlier start of the sandbox.
     const none = { ...settings, seed: mix(seed, -1), apiKey: randomUUID() };
-    this.fallback = accounts === 1 ? this.all[0]! : makeServedAccount('nobody', none, trade, clock);
+    this.fallback =
+      accounts === 1 ? this.all[0]! : makeServedAccount('unknown', none, trade, clock);
     this.#byName = new Map(this.all.map((account) => [account.controls.name, account]));
     this.#byKey = new Map(this.all.map((account) => [account.controls.apiKey, account]));
   }

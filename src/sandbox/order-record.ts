@@ -2,7 +2,7 @@
 
 import { isObject, type JsonObject, type JsonValue } from './resources.ts';
 
-/** An order of the API. Only fields that the sandbox reads or updates are declared. Which ones are null or absent is the sandbox's choice. */
+/** An order of the API: the fields that the sandbox reads or updates. Which ones are null or absent is the sandbox's choice. */
 export type OrderRecord = JsonObject & {
   order_number: number;
   shipping_price: number;

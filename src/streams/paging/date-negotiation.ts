@@ -31,8 +31,8 @@ interface NegotiationStart {
  * If requests fail by server errors or timeouts instead of being refused, the offset is not measured, and fewer formats are tried.
  *
  * @param start `now` and `newest` (newest modification time) in epoch ms; `reason`: the error on one line.
- * @returns False if the server accepts the refused window after all; `dates` may then have a new offset, and no length limit. True if `dates`
- * was changed: to what the server accepts or, if it accepts nothing, to a list that is not polled by dates.
+ * @returns False if the server accepts the refused window after all; `dates` may then have a new offset, and no length limit. True if
+ * `dates` was changed: to what the server accepts or, if it accepts nothing, to a list that is not polled by dates.
  */
 export function* dateNegotiation(
   dates: ListDates,
